@@ -16,6 +16,7 @@ const (
 	InPlaceStart         // the smaller buffer lies at the start of the larger
 )
 
+// String is the form as the flag writes it: false, true or start.
 func (p InPlace) String() string {
 	return [...]string{"false", "true", "start"}[min(p, InPlaceStart)]
 }
@@ -56,6 +57,7 @@ const (
 
 var scopeNames = []string{"on_stream", "block", "warp", "thread"}
 
+// String is the name ParseScope reads.
 func (s Scope) String() string { return scopeNames[min(int(s), len(scopeNames)-1)] }
 
 // ParseScope returns the scope of that name.
@@ -75,6 +77,7 @@ const (
 	SubTeam
 )
 
+// String is the name ParseTeamKind reads.
 func (t TeamKind) String() string {
 	if t == SubTeam {
 		return "sub"

@@ -10,6 +10,7 @@ const (
 	Faithful                  // each is one of the two neighbours of the exact result
 )
 
+// String is the name that reports use.
 func (c Contract) String() string {
 	return [...]string{"exact", "order_free", "faithful"}[min(c, Faithful)]
 }

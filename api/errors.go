@@ -25,6 +25,7 @@ type InvalidError struct {
 	Hint   string // what would work
 }
 
+// Error is one line: field, value, reason and hint.
 func (e *InvalidError) Error() string {
 	return joinHint(fmt.Sprintf("%s %q: %s", e.Field, e.Value, e.Reason), e.Hint)
 }
@@ -41,6 +42,7 @@ type Refused struct {
 	Hint   string // what would work
 }
 
+// Error is one line: who refuses what, why, and the hint.
 func (e *Refused) Error() string {
 	return joinHint(fmt.Sprintf("%s refuses %s: %s", e.Spec, e.What, e.Reason), e.Hint)
 }
@@ -55,6 +57,7 @@ type Unavailable struct {
 	Hint   string
 }
 
+// Error is one line: what is missing, why, and the hint.
 func (e *Unavailable) Error() string {
 	return joinHint(fmt.Sprintf("%s is not available here: %s", e.Spec, e.Reason), e.Hint)
 }
@@ -85,6 +88,7 @@ type Fault struct {
 	Detail string    `json:"detail"`
 }
 
+// Error is one line: kind, rank, CTA and detail.
 func (e *Fault) Error() string {
 	return fmt.Sprintf("fault: %s on rank %d, CTA %d: %s", e.Kind, e.Rank, e.CTA, e.Detail)
 }
@@ -99,6 +103,7 @@ type Mismatch struct {
 	CallHash, OtherHash uint64
 }
 
+// Error is one line: both ranks with their calls.
 func (e *Mismatch) Error() string {
 	return fmt.Sprintf("mismatched calls: rank %d started %s, rank %d started %s", e.Rank, e.Call, e.Other, e.OtherCall)
 }
@@ -118,6 +123,7 @@ type Aborted struct {
 	Leaked []string
 }
 
+// Error is one line: who reports, why, who is to blame and what must be leaked.
 func (e *Aborted) Error() string {
 	s := fmt.Sprintf("aborted on rank %d: %s", e.Rank, e.Reason)
 	if e.Cause >= 0 {

@@ -67,6 +67,7 @@ func ParseDType(name string) (DType, error) {
 // Valid reports whether d is one of the declared types.
 func (d DType) Valid() bool { return d >= BF16 && int(d) < len(dtypes) }
 
+// String is the name ParseDType reads.
 func (d DType) String() string {
 	if !d.Valid() {
 		return fmt.Sprintf("dtype(%d)", uint8(d))

@@ -33,6 +33,7 @@ func ParseOp(name string) (Op, error) {
 	return 0, fmt.Errorf("unknown op %q: known are %v", name, Ops())
 }
 
+// String is the name ParseOp reads.
 func (o Op) String() string {
 	if int(o) >= len(opNames) {
 		return fmt.Sprintf("op(%d)", uint8(o))
