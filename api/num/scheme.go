@@ -32,9 +32,9 @@ type Acc uint8
 // The accumulators.
 const (
 	AccElement Acc = iota // every step is rounded to the element type
-	AccF32                // widen to f32, add there, round at the end
-	AccF64
-	AccExact // the exact sum or product, rounded once
+	AccF32                // go to f32, add there, round at the end
+	AccF64                // the same in f64
+	AccExact              // the exact sum or product, rounded once, by Last
 )
 
 // MinMaxRule says what min and max do with NaN and with equal values.
@@ -59,16 +59,21 @@ type AvgRule uint8
 // The rules in use. Integers always divide the wrapped sum, truncating.
 const (
 	// AvgDivide sums under the scheme and divides once by n: the division
-	// is done in the accumulator's format for AccF32 and AccF64, and
-	// correctly rounded into the element type for AccElement and AccExact.
+	// is a step, done in the accumulator's format, for AccF32 and AccF64,
+	// and correctly rounded by Last into the element type for AccElement
+	// and AccExact.
 	AvgDivide AvgRule = iota
-	// AvgPremul multiplies every input by 1/n (rounded to the element
-	// type) in the element type, then sums under the scheme.
+	// AvgPremul multiplies every input by 1/n (rounded to nearest even) in
+	// the element type, a step for each, then sums under the scheme.
 	AvgPremul
-	// AvgPremulFused is NCCL's: as AvgPremul, but every product after the
-	// first is fused with the addition that takes it: fma(x, 1/n, acc).
+	// AvgPremulFused is NCCL's: as AvgPremul, but a product that goes into
+	// a sum by itself, as every one after the first does in a linear order,
+	// is fused with that addition, in the accumulator's format:
+	// fma(x, 1/n, acc).
 	AvgPremulFused
-	// AvgMultiply sums under the scheme and multiplies once by 1/n in f32.
+	// AvgMultiply sums under the scheme, goes to f32, multiplies there once
+	// by 1/n (in f32, to nearest even) and goes to the element type. For
+	// f64 elements f64 takes the place of f32.
 	AvgMultiply
 )
 
@@ -76,9 +81,17 @@ const (
 // an Op set is the plainest reduction a GPU does: left to right, rounded to
 // nearest even in the element type at each step, CUDA's NaN and zero rules.
 //
-// NaN results of arithmetic are canonical ([CanonicalNaN]), except in f64,
-// where the hardware quiets and passes on a NaN operand (the first one) and
-// an invalid operation gives 0xFFF8000000000000.
+// NaN results of arithmetic are canonical ([CanonicalNaN]), except where the
+// steps are done in f64 and the elements are f64: there the hardware quiets and
+// passes on a NaN operand (the first one; in a fused step the accumulator comes
+// first) and an invalid operation gives 0xFFF8000000000000. An exact sum or
+// product has no hardware to follow, its NaN is canonical in every format.
+//
+// An exact zero sum is +0, -0 if every term was -0 or, where the rounding is
+// Down and the terms had both signs, as IEEE has it.
+//
+// Integers know only wrap-around; min, max and bitwise operations never round.
+// There Acc, Step and Last mean nothing.
 type Scheme struct {
 	Op     Op
 	Order  Order
