@@ -67,8 +67,22 @@ func (s Spec) String() string {
 	}
 	sep := "?"
 	for _, k := range slices.Sorted(maps.Keys(s.Params)) {
-		b.WriteString(sep + k + "=" + s.Params[k])
+		b.WriteString(sep + escape(k, "=") + "=" + escape(s.Params[k], ""))
 		sep = "&"
+	}
+	return b.String()
+}
+
+// escape writes as %XX what ParseSpec would not read back as it is, and what
+// does not print.
+func escape(text, also string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if c <= ' ' || c > '~' || strings.IndexByte("%&+;"+also, c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
 	}
 	return b.String()
 }
