@@ -26,6 +26,7 @@ var classNames = [...]string{
 	"finite", "zeros", "infinite", "nans", "finite and infinite", "opposite infinities", "one nan",
 }
 
+// String is the class in words.
 func (c Class) String() string { return classNames[c] }
 
 // Ulps is the distance of a and b in units in the last place, counted in
