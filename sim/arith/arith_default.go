@@ -1,0 +1,17 @@
+package arith
+
+import "example.com/tandem/api/num"
+
+// Without assembly there is nothing to choose.
+
+func (o Options) assemblySteps(acc, d num.DType, op num.Op) steps { return steps{} }
+
+func (o Options) assemblyMinMax(d num.DType, s num.Scheme) steps { return steps{} }
+
+func (o Options) assemblyConverter(to, from num.DType, r num.Rounding) func(dst, src []byte) {
+	return nil
+}
+
+func (o Options) assemblyExact(d num.DType, s num.Scheme, n int) func(dst []byte, srcs [][]byte) {
+	return nil
+}

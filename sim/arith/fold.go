@@ -1,0 +1,152 @@
+package arith
+
+import "example.com/tandem/api/num"
+
+// steps are the kernels that combine sources into accumulators. Any operand of a
+// kernel may be its destination too.
+type steps struct {
+	// join is dst = a op b on accumulators.
+	join func(dst, a, b []byte)
+	// first is acc = srcs[0] op srcs[1] op ... from the left, for 1 to group
+	// sources; it turns them into accumulators where these are wider.
+	first func(acc []byte, srcs [][]byte)
+	// more is dst = acc op srcs[0] op srcs[1] op ... for 1 to group-1 sources.
+	more func(dst, acc []byte, srcs [][]byte)
+	// tree is acc = the balanced tree over 4 or 8 sources; it may be nil.
+	tree func(acc []byte, srcs [][]byte)
+	// group is how many sources a kernel takes at most, 2 or more.
+	group int
+	// anyOrder says that the order of the sources makes no difference.
+	anyOrder bool
+}
+
+// pairwise makes steps of a single kernel on elements.
+func pairwise(join func(dst, a, b []byte)) steps {
+	return steps{
+		join: join,
+		first: func(acc []byte, srcs [][]byte) {
+			if len(srcs) == 1 {
+				copy(acc, srcs[0])
+				return
+			}
+			join(acc, srcs[0], srcs[1])
+		},
+		more:  func(dst, acc []byte, srcs [][]byte) { join(dst, acc, srcs[0]) },
+		group: 2,
+	}
+}
+
+// widening makes steps of three kernels: widen turns elements into accumulators,
+// add is dst = acc op src for a source of elements.
+func widening(join func(dst, a, b []byte), widen func(acc, src []byte), add func(dst, acc, src []byte)) steps {
+	return steps{
+		join: join,
+		first: func(acc []byte, srcs [][]byte) {
+			widen(acc, srcs[0])
+			if len(srcs) > 1 {
+				add(acc, acc, srcs[1])
+			}
+		},
+		more:  func(dst, acc []byte, srcs [][]byte) { add(dst, acc, srcs[0]) },
+		group: 2,
+	}
+}
+
+// bench is the working space of one worker: buffers of one tile each, which stay
+// in the nearest caches.
+type bench struct {
+	*plan
+	elements int
+	bufs     [][]byte // of accumulators
+	leaves   [][]byte // of elements
+	terms    [][]byte // the sources at hand, prepared
+}
+
+// buf is the accumulator buffer of a level of the tree.
+func (b *bench) buf(level, bytes int) []byte {
+	for len(b.bufs) <= level {
+		b.bufs = append(b.bufs, make([]byte, b.elements*b.acc.Size()))
+	}
+	return b.bufs[level][:bytes]
+}
+
+// reduce reduces one tile. dst, which may be a source, is written by the last
+// kernel only.
+func (b *bench) reduce(dst []byte, srcs [][]byte) {
+	out := dst
+	if b.finish != nil {
+		out = b.buf(0, len(dst)/b.d.Size()*b.acc.Size())
+	}
+	switch {
+	case b.fused == nil && (b.s.Order == num.Linear || b.steps.anyOrder):
+		b.linear(out, srcs)
+	default:
+		b.balanced(out, srcs, 1)
+	}
+	if b.finish != nil {
+		b.finish(dst, out)
+	}
+}
+
+// prepared returns sources as they are to be combined, at most a group of them;
+// the last answer is then no longer needed.
+func (b *bench) prepared(srcs [][]byte) [][]byte {
+	if b.prepare == nil {
+		return srcs
+	}
+	b.terms = b.terms[:0]
+	for i, src := range srcs {
+		if i == len(b.leaves) {
+			b.leaves = append(b.leaves, make([]byte, b.elements*b.d.Size()))
+		}
+		leaf := b.leaves[i][:len(src)]
+		b.prepare(leaf, src)
+		b.terms = append(b.terms, leaf)
+	}
+	return b.terms
+}
+
+// linear folds the sources from the left into out.
+func (b *bench) linear(out []byte, srcs [][]byte) {
+	n := min(b.steps.group, len(srcs))
+	if n == len(srcs) {
+		b.steps.first(out, b.prepared(srcs))
+		return
+	}
+	acc := b.buf(1, len(out))
+	b.steps.first(acc, b.prepared(srcs[:n]))
+	for srcs = srcs[n:]; len(srcs) > b.steps.group-1; srcs = srcs[n:] {
+		n = b.steps.group - 1
+		b.steps.more(acc, acc, b.prepared(srcs[:n]))
+	}
+	b.steps.more(out, acc, b.prepared(srcs))
+}
+
+// balanced combines the sources in their fixed tree into out; buffers from level
+// on are free to use. Fused steps follow the scheme's order here as well.
+func (b *bench) balanced(out []byte, srcs [][]byte, level int) {
+	n := len(srcs)
+	switch {
+	case n == 1, b.fused == nil && n <= min(3, b.steps.group):
+		b.steps.first(out, b.prepared(srcs)) // up to 3 the tree is linear
+		return
+	case b.fused == nil && b.steps.tree != nil && (n == 4 || n == 8):
+		b.steps.tree(out, b.prepared(srcs))
+		return
+	}
+	at := n - 1
+	if b.s.Order == num.Balanced {
+		for at = 1; 2*at < n; {
+			at *= 2
+		}
+	}
+	left := b.buf(level, len(out))
+	b.balanced(left, srcs[:at], level)
+	if b.fused != nil && n-at == 1 {
+		b.fused(out, left, srcs[at])
+		return
+	}
+	right := b.buf(level+1, len(out))
+	b.balanced(right, srcs[at:], level+1)
+	b.steps.join(out, left, right)
+}
