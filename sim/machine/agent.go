@@ -1,0 +1,129 @@
+package machine
+
+import "math"
+
+// agent is one CTA of one rank. What it does next is one integer, pc; the rest
+// is what the machine knows about it.
+type agent struct {
+	id        uint32
+	rank, cta int
+	pc, len   int
+	done      bool
+	stopped   bool
+	status    uint64
+
+	time    uint32 // advanced at every release
+	clock   clock
+	alias   clock // what a proxy fence has ordered across proxies
+	fenced  stamp // what a relaxed store makes visible: the last release fence
+	loaded  clock // what the next acquire fence orders: relaxed loads so far
+	loadedA clock
+
+	blocked  bool
+	seen     uint64 // version at which it found itself blocked
+	arrived  *barrier
+	arrival  int
+	deadline int64 // of the wait it is blocked in
+	wakes    int64 // asleep until then
+	start    int64 // of the call
+	progress int64 // when its last wait of class Arrive was satisfied
+}
+
+const noDeadline int64 = math.MaxInt64
+
+// barrier gathers agents.
+type barrier struct {
+	members []uint32
+	round   int
+}
+
+// release takes the snapshot that a release publishes and advances the time, so
+// that what comes after it is not covered.
+func (m *Machine) release(a *agent, scope Scope) stamp {
+	s := stamp{agent: a.id, scope: scope}
+	m.clocks.set(&a.clock, a.id, a.time)
+	s.rel = a.clock.share()
+	s.alias = a.alias.share()
+	a.time++
+	return s
+}
+
+// visible reports whether what was published at scope by one agent reaches
+// another.
+func (m *Machine) visible(from uint32, scope Scope, to *agent) bool {
+	if from == to.id {
+		return true
+	}
+	switch scope {
+	case System:
+		return true
+	case GPU:
+		return m.gpu(int(from)%m.cfg.Ranks) == m.gpu(to.rank)
+	}
+	return false
+}
+
+func (m *Machine) gpu(rank int) int {
+	if m.cfg.GPUs == nil {
+		return rank
+	}
+	return m.cfg.GPUs[rank]
+}
+
+// published is what a store of that order carries.
+func (m *Machine) published(a *agent, o Order, scope Scope) stamp {
+	if o.releases() {
+		return m.release(a, scope)
+	}
+	if a.fenced.rel.zero() {
+		return stamp{agent: a.id, scope: scope}
+	}
+	s := a.fenced
+	s.scope = max(s.scope, scope)
+	return s
+}
+
+// observe is what a load of that order does with what it found.
+func (m *Machine) observe(a *agent, s stamp, o Order, scope Scope) {
+	if s.rel.zero() || s.agent == nobody || !m.visible(s.agent, max(s.scope, scope), a) {
+		return
+	}
+	if o.acquires() {
+		m.clocks.join(&a.clock, s.rel)
+		m.clocks.join(&a.alias, s.alias)
+		return
+	}
+	m.clocks.join(&a.loaded, s.rel)
+	m.clocks.join(&a.loadedA, s.alias)
+}
+
+// fence is a memory fence, and a proxy fence if alias is set.
+func (m *Machine) fence(a *agent, o Order, scope Scope, alias bool) {
+	if o.acquires() {
+		m.clocks.join(&a.clock, a.loaded)
+		m.clocks.join(&a.alias, a.loadedA)
+	}
+	if alias {
+		m.clocks.set(&a.clock, a.id, a.time)
+		a.time++
+		m.clocks.join(&a.alias, a.clock.share())
+	}
+	if o.releases() {
+		a.fenced = m.release(a, scope)
+	}
+}
+
+// ordered reports whether an earlier touch is ordered before what the current
+// agent does now.
+func (m *Machine) ordered(t touch) bool {
+	if t.agent >= initial {
+		return true
+	}
+	if t.agent == m.cur.id && (t.multicast == m.multicast || int(t.step) == m.cur.pc) {
+		return true // also where a step stores by one proxy what it loaded by the other
+	}
+	if t.multicast != m.multicast {
+		return m.cur.alias.at(t.agent) >= t.time
+	}
+	return m.cur.clock.at(t.agent) >= t.time
+}

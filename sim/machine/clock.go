@@ -1,0 +1,205 @@
+package machine
+
+import "slices"
+
+// A clock says, for every CTA, up to which of its times everything it did is
+// ordered before a point. After a barrier all who took part share one base, so
+// that the clocks of 1024 ranks cost one array and not 1024.
+type clock struct {
+	base *base
+	over []tick // sorted by agent; each greater than the base's
+	// frozen says that over is shared with a copy of this clock.
+	frozen bool
+}
+
+type tick struct{ agent, time uint32 }
+
+// base is immutable once a clock refers to it.
+type base struct {
+	first uint32 // agent
+	times []uint32
+}
+
+func (b *base) at(agent uint32) uint32 {
+	if b == nil || agent < b.first || agent-b.first >= uint32(len(b.times)) {
+		return 0
+	}
+	return b.times[agent-b.first]
+}
+
+func (c *clock) zero() bool { return c.base == nil && len(c.over) == 0 }
+
+func (c *clock) at(agent uint32) uint32 {
+	over := c.over
+	lo, hi := 0, len(over)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if over[mid].agent < agent {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(over) && over[lo].agent == agent {
+		return over[lo].time
+	}
+	return c.base.at(agent)
+}
+
+// share returns a copy that later changes of c leave alone.
+func (c *clock) share() clock {
+	c.frozen = true
+	return *c
+}
+
+// clocks allocates and combines clocks. What it hands out is valid until reset.
+type clocks struct {
+	ticks slab[tick]
+	times slab[uint32]
+	tmp   []tick
+}
+
+func (k *clocks) reset() {
+	k.ticks.reset()
+	k.times.reset()
+}
+
+// set raises one entry.
+func (k *clocks) set(c *clock, agent, time uint32) {
+	if c.at(agent) >= time {
+		return
+	}
+	i, found := slices.BinarySearchFunc(c.over, agent, func(t tick, a uint32) int { return int(t.agent) - int(a) })
+	if c.frozen || (!found && len(c.over) == cap(c.over)) {
+		grown := k.ticks.take(2*len(c.over) + 4)[:len(c.over)]
+		copy(grown, c.over)
+		c.over, c.frozen = grown, false
+	}
+	if found {
+		c.over[i].time = time
+		return
+	}
+	c.over = slices.Insert(c.over, i, tick{agent, time})
+}
+
+// join raises every entry of c to at least d's.
+func (k *clocks) join(c *clock, d clock) {
+	switch {
+	case d.zero():
+	case c.zero():
+		*c = d
+		c.frozen = true
+	case c.base == d.base:
+		k.merge(c, d.over)
+	case d.base == nil:
+		k.merge(c, d.over)
+	default:
+		if c.base == nil {
+			over := c.over
+			*c = clock{base: d.base, over: d.over, frozen: true}
+			k.merge(c, over)
+			return
+		}
+		k.tmp = k.tmp[:0]
+		for i, t := range d.base.times {
+			k.tmp = append(k.tmp, tick{d.base.first + uint32(i), t})
+		}
+		k.merge(c, slices.Clone(k.tmp))
+		k.merge(c, d.over)
+	}
+}
+
+// merge raises c by sorted entries.
+func (k *clocks) merge(c *clock, more []tick) {
+	news := false
+	for _, t := range more {
+		if c.at(t.agent) < t.time {
+			news = true
+			break
+		}
+	}
+	if !news {
+		return
+	}
+	if len(more) == 1 {
+		k.set(c, more[0].agent, more[0].time)
+		return
+	}
+	out := k.ticks.take(len(c.over) + len(more) + 4)[:0]
+	a := c.over
+	for len(a) > 0 || len(more) > 0 {
+		switch {
+		case len(more) == 0 || len(a) > 0 && a[0].agent < more[0].agent:
+			out = append(out, a[0])
+			a = a[1:]
+		case len(a) == 0 || more[0].agent < a[0].agent:
+			if c.base.at(more[0].agent) < more[0].time {
+				out = append(out, more[0])
+			}
+			more = more[1:]
+		default:
+			out = append(out, tick{a[0].agent, max(a[0].time, more[0].time)})
+			a, more = a[1:], more[1:]
+		}
+	}
+	c.over, c.frozen = out, false
+}
+
+// meet is the clock of everybody after a barrier: the join of all.
+func (k *clocks) meet(all []clock, self []tick) clock {
+	lo, hi := ^uint32(0), uint32(0)
+	span := func(first, end uint32) { lo, hi = min(lo, first), max(hi, end) }
+	var last *base
+	for i := range all {
+		if b := all[i].base; b != nil && b != last {
+			span(b.first, b.first+uint32(len(b.times)))
+			last = b
+		}
+		if n := len(all[i].over); n > 0 {
+			span(all[i].over[0].agent, all[i].over[n-1].agent+1)
+		}
+	}
+	for _, t := range self {
+		span(t.agent, t.agent+1)
+	}
+	if lo > hi {
+		return clock{}
+	}
+	times := k.times.take(int(hi - lo))
+	clear(times)
+	last = nil
+	for i := range all {
+		if b := all[i].base; b != nil && b != last {
+			for j, t := range b.times {
+				at := &times[b.first-lo+uint32(j)]
+				*at = max(*at, t)
+			}
+			last = b
+		}
+		for _, t := range all[i].over {
+			times[t.agent-lo] = max(times[t.agent-lo], t.time)
+		}
+	}
+	for _, t := range self {
+		times[t.agent-lo] = max(times[t.agent-lo], t.time)
+	}
+	return clock{base: &base{first: lo, times: times}}
+}
+
+// slab hands out slices of one growing block and takes them all back at once.
+type slab[T any] struct {
+	block []T
+	used  int
+}
+
+func (s *slab[T]) take(n int) []T {
+	if s.used+n > len(s.block) {
+		s.block = make([]T, max(2*len(s.block), n, 256))
+		s.used = 0
+	}
+	out := s.block[s.used : s.used+n : s.used+n]
+	s.used += n
+	return out
+}
+
+func (s *slab[T]) reset() { s.used = 0 }

@@ -1,0 +1,279 @@
+package machine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"time"
+
+	"example.com/tandem/api"
+	"example.com/tandem/api/num"
+	"github.com/stretchr/testify/require"
+)
+
+// script is a program written out: steps by rank and CTA.
+type script struct {
+	needs Needs
+	steps [][][]Step
+}
+
+func (p script) CTAs() int        { return len(p.steps[0]) }
+func (p script) Needs() Needs     { return p.needs }
+func (p script) Len(r, c int) int { return len(p.steps[r][c]) }
+func (p script) Step(dst *Step, r, c, i int) {
+	s := p.steps[r][c][i]
+	srcs := append(dst.Srcs[:0], s.Srcs...)
+	*dst = s
+	dst.Srcs = srcs
+}
+
+// each makes a script of one CTA a rank.
+func each(n Needs, ranks int, f func(rank int) []Step) script {
+	p := script{needs: n}
+	for r := range ranks {
+		p.steps = append(p.steps, [][]Step{f(r)})
+	}
+	return p
+}
+
+// sumU32 is the plain reduction of these tests: u32, sum.
+func sumU32(dst []byte, _ num.DType, _ num.Scheme, srcs ...[]byte) {
+	for i := 0; i < len(dst); i += 4 {
+		var sum uint32
+		for _, s := range srcs {
+			sum += binary.LittleEndian.Uint32(s[i:])
+		}
+		binary.LittleEndian.PutUint32(dst[i:], sum)
+	}
+}
+
+func newTest(ranks int) *Machine { return New(Config{Ranks: ranks, Reduce: sumU32}) }
+
+// memories gives every rank n u32 inputs, rank*1000 + index, and a poisoned
+// destination.
+func memories(ranks, n int) []api.Memory {
+	all := make([]api.Memory, ranks)
+	for r := range all {
+		src, dst := make([]uint32, n), make([]uint32, n)
+		for i := range src {
+			src[i], dst[i] = uint32(1000*r+i), 0xFFFFFFFF
+		}
+		all[r] = api.MemoryOf(src, dst)
+	}
+	return all
+}
+
+func u32s(m api.Image) []uint32 {
+	out := make([]uint32, m.Len()/4)
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint32(m.Payload()[4*i:])
+	}
+	return out
+}
+
+func sum(dst Ref, bytes int64, srcs ...Ref) Step {
+	return Step{Kind: Reduce, Dst: dst, Srcs: srcs, Bytes: bytes, DType: num.U32, Scheme: num.Scheme{Op: num.Sum}, Peer: Nobody}
+}
+
+func cp(dst, src Ref, bytes int64) Step {
+	return Step{Kind: Copy, Dst: dst, Srcs: []Ref{src}, Bytes: bytes, Peer: Nobody}
+}
+
+func barrierOf(n int) Step { return Step{Kind: Barrier, Count: n, Peer: Nobody} }
+
+// bothSchedulers runs a test under the fast scheduler and under many seeds.
+func bothSchedulers(t *testing.T, f func(t *testing.T, opt Options)) {
+	t.Run("fast", func(t *testing.T) { f(t, Options{}) })
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { f(t, Options{Seeded: true, Seed: seed}) })
+	}
+}
+
+// pull is an all-reduce that reads every peer: barrier, reduce, barrier.
+func pull(ranks, n int, entry, exit bool) script {
+	return each(Needs{Barriers: 1}, ranks, func(r int) []Step {
+		var s []Step
+		if entry {
+			s = append(s, barrierOf(ranks))
+		}
+		var srcs []Ref
+		for p := range ranks {
+			srcs = append(srcs, User(p, Src, 0, 0))
+		}
+		s = append(s, sum(User(r, Dst, 0, 0), int64(4*n), srcs...))
+		if exit {
+			s = append(s, barrierOf(ranks))
+		}
+		return s
+	})
+}
+
+func TestPull(t *testing.T) {
+	bothSchedulers(t, func(t *testing.T, opt Options) {
+		mem := memories(3, 5)
+		res, err := newTest(3).Run(pull(3, 5, true, true), mem, opt)
+		require.NoError(t, err)
+		for r := range 3 {
+			require.Equal(t, []uint32{3000, 3003, 3006, 3009, 3012}, u32s(mem[r][0].Dst))
+			require.Equal(t, []api.Interval{{Start: 0, End: 20}}, res.Written[r])
+		}
+	})
+}
+
+func TestInPlacePullRaces(t *testing.T) {
+	bothSchedulers(t, func(t *testing.T, opt Options) {
+		mem := memories(2, 4)
+		before := append([]byte(nil), mem[0][0].Src.Bytes...)
+		for r := range mem {
+			mem[r][0].Dst = mem[r][0].Src
+		}
+		_, err := newTest(2).Run(pull(2, 4, true, true), mem, opt)
+		var race *Race
+		require.ErrorAs(t, err, &race)
+		require.Contains(t, err.Error(), "lane 0")
+		require.NotEqual(t, race.First.Rank, race.Second.Rank)
+		require.True(t, race.First.Store || race.Second.Store)
+		require.Equal(t, before, mem[0][0].Src.Bytes, "a race is refused before data moves")
+	})
+}
+
+// Every rank pushes into its neighbour's scratch and signals it.
+func neighbour(ranks int, order Order, scope Scope) script {
+	return each(Needs{Scratch: 8, Temps: 1}, ranks, func(r int) []Step {
+		next, prev := (r+1)%ranks, (r+ranks-1)%ranks
+		return []Step{
+			cp(At(next, Scratch, 0), User(r, Src, 0, 0), 8),
+			{Kind: Store, Word: At(next, Temp, 0), Value: 7, Order: order, Scope: scope, Peer: Nobody},
+			{Kind: Wait, Word: At(r, Temp, 0), Value: 7, Order: order | Acquire, Scope: scope, Peer: prev},
+			sum(User(r, Dst, 0, 0), 8, At(r, Scratch, 0), User(r, Src, 0, 0)),
+		}
+	})
+}
+
+func TestSignal(t *testing.T) {
+	bothSchedulers(t, func(t *testing.T, opt Options) {
+		mem := memories(3, 2)
+		_, err := newTest(3).Run(neighbour(3, Release, System), mem, opt)
+		require.NoError(t, err)
+		require.Equal(t, []uint32{2000, 2002}, u32s(mem[0][0].Dst))
+	})
+}
+
+func TestRelaxedSignalRaces(t *testing.T) {
+	bothSchedulers(t, func(t *testing.T, opt Options) {
+		_, err := newTest(3).Run(neighbour(3, Relaxed, System), memories(3, 2), opt)
+		var race *Race
+		require.ErrorAs(t, err, &race)
+		require.Equal(t, Scratch, race.Space)
+	})
+}
+
+func TestScopeTooNarrowRaces(t *testing.T) {
+	p := neighbour(2, Release, GPU)
+	_, err := newTest(2).Run(p, memories(2, 2), Options{})
+	var race *Race
+	require.ErrorAs(t, err, &race)
+	one := New(Config{Ranks: 2, GPUs: []int{0, 0}, Reduce: sumU32})
+	_, err = one.Run(p, memories(2, 2), Options{})
+	require.NoError(t, err, "both ranks on one GPU")
+}
+
+func TestHangNamesTheChain(t *testing.T) {
+	bothSchedulers(t, func(t *testing.T, opt Options) {
+		p := Without(neighbour(3, Release, System), 1, 0, 1) // rank 1 never signals rank 2
+		_, err := newTest(3).Run(p, memories(3, 2), opt)
+		var f *api.Fault
+		require.ErrorAs(t, err, &f)
+		require.Equal(t, api.FaultHang, f.Kind)
+		require.Equal(t, 2, f.Rank)
+		require.Contains(t, f.Detail, "for rank 1; rank 1, CTA 0 has ended")
+	})
+}
+
+func TestUnwrittenScratchIsPoison(t *testing.T) {
+	p := each(Needs{Scratch: 8}, 1, func(int) []Step {
+		return []Step{cp(At(0, Scratch, 0), User(0, Src, 0, 0), 4), cp(User(0, Dst, 0, 0), At(0, Scratch, 0), 8)}
+	})
+	m := newTest(1)
+	for range 2 { // scratch is undefined again in the second run
+		mem := memories(1, 2)
+		_, err := m.Run(p, mem, Options{})
+		require.NoError(t, err)
+		require.Equal(t, []uint32{0, 0xCDCDCDCD}, u32s(mem[0][0].Dst))
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	p := each(Needs{Temps: 2}, 2, func(r int) []Step {
+		return []Step{
+			{Kind: Store, Word: At(1-r, Temp, 0), Value: 1, Peer: Nobody},
+			{Kind: Wait, Word: At(r, Temp, 0), Value: 1, Peer: 1 - r, Deadline: Arrive, Aborts: [2]Ref{At(r, Temp, 1)}, Else: 3},
+			{Kind: Exit, Peer: Nobody},
+			{Kind: Exit, Value: 9, Peer: Nobody},
+		}
+	})
+	for _, c := range []struct {
+		name string
+		in   []Injection
+		ends []uint64
+		now  time.Duration
+	}{
+		{"well", nil, []uint64{0, 0}, 0},
+		{"stopped", []Injection{{Rank: 1, Step: 0, Harm: Stop}}, []uint64{9, StatusStopped}, 60 * time.Second},
+		{"late", []Injection{{Rank: 1, Step: 0, Harm: Delay, For: time.Second}}, []uint64{0, 0}, time.Second},
+		{"too late", []Injection{{Rank: 1, Step: 0, Harm: Delay, For: 2 * time.Minute}}, []uint64{9, 0}, 2 * time.Minute},
+		{"failed", []Injection{{Rank: 0, Step: 0, Harm: Fail}}, []uint64{StatusFailed, 9}, 60 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bothSchedulers(t, func(t *testing.T, opt Options) {
+				opt.Inject = c.in
+				res, err := newTest(2).Run(p, memories(2, 1), opt)
+				require.NoError(t, err)
+				require.Equal(t, c.ends, []uint64{res.Ends[0][0].Status, res.Ends[1][0].Status})
+				require.Equal(t, c.now, res.Now)
+			})
+		})
+	}
+}
+
+func TestLines(t *testing.T) {
+	bothSchedulers(t, func(t *testing.T, opt Options) {
+		m := newTest(2)
+		for epoch := range uint64(3) {
+			p := each(Needs{Line: 16}, 2, func(r int) []Step {
+				put := cp(Lines(1-r, r, int64(8*r)), User(r, Src, 0, 0), 8)
+				put.Value = epoch + 1
+				get := sum(User(r, Dst, 0, 0), 8, User(r, Src, 0, 0), Lines(r, 1-r, int64(8*(1-r))))
+				get.Value = epoch + 1
+				return []Step{put, get}
+			})
+			mem := memories(2, 2)
+			mem[0][0].Src.Bytes[0] = byte(epoch)
+			_, err := m.Run(p, mem, opt)
+			require.NoError(t, err)
+			require.Equal(t, []uint32{1000 + uint32(epoch), 1002}, u32s(mem[1][0].Dst))
+		}
+	})
+}
+
+func TestLinesHangNamesTheSender(t *testing.T) {
+	p := each(Needs{Line: 16}, 2, func(r int) []Step {
+		get := cp(User(r, Dst, 0, 0), Lines(r, 1-r, 0), 4)
+		get.Value = 5
+		return []Step{get}
+	})
+	_, err := newTest(2).Run(p, memories(2, 2), Options{})
+	require.ErrorContains(t, err, "for rank 1; rank 1, CTA 0 waits at step 0")
+	require.ErrorContains(t, err, "a cycle")
+}
+
+func TestSeedIsOneExecution(t *testing.T) {
+	trace := func(seed uint64) string {
+		res, err := newTest(3).Run(neighbour(3, Release, System), memories(3, 2), Options{Seeded: true, Seed: seed, Trace: true})
+		require.NoError(t, err)
+		return res.Trace
+	}
+	require.Equal(t, trace(1), trace(1))
+	require.NotEqual(t, trace(1), trace(2))
+	require.Contains(t, trace(1), "store r1.temp[0] = 7 release.sys")
+}

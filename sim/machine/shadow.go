@@ -1,0 +1,196 @@
+package machine
+
+import "slices"
+
+// touch is one access as the shadow remembers it.
+type touch struct {
+	agent, time, step uint32
+	multicast         bool
+}
+
+// Agents that are none.
+const (
+	nobody  = ^uint32(0)     // no such access
+	initial = ^uint32(0) - 1 // the poison written before the run
+)
+
+var untouched = touch{agent: nobody}
+
+// cell is a range of bytes with one history: the last store and the loads since.
+type cell struct {
+	lo, hi int64
+	store  touch
+	load   touch
+	more   int32 // 1 + index of further loads in shadow.more; 0 is none
+}
+
+// shadow is the history of one rank's memory, cells sorted and apart.
+type shadow struct {
+	cells []cell
+	more  [][]touch
+	hint  int
+}
+
+func (s *shadow) reset() {
+	s.cells, s.more, s.hint = s.cells[:0], s.more[:0], 0
+}
+
+// find is the index of the first cell that ends after lo.
+func (s *shadow) find(lo int64) int {
+	n := len(s.cells)
+	if n == 0 || s.cells[n-1].hi <= lo {
+		return n
+	}
+	if h := s.hint; h < n && s.cells[h].hi > lo && (h == 0 || s.cells[h-1].hi <= lo) {
+		return h
+	}
+	i, j := 0, n
+	for i < j {
+		mid := int(uint(i+j) >> 1)
+		if s.cells[mid].hi <= lo {
+			i = mid + 1
+		} else {
+			j = mid
+		}
+	}
+	return i
+}
+
+// cover splits cells and adds empty ones so that [lo, hi) is exactly
+// cells[i:j].
+func (s *shadow) cover(lo, hi int64) (i, j int) {
+	i = s.find(lo)
+	if i < len(s.cells) && s.cells[i].lo < lo {
+		s.split(i, lo)
+		i++
+	}
+	pos := lo
+	for j = i; pos < hi; j++ {
+		if j == len(s.cells) || s.cells[j].lo >= hi {
+			s.insert(j, pos, hi)
+		} else if s.cells[j].lo > pos {
+			s.insert(j, pos, s.cells[j].lo)
+		} else if s.cells[j].hi > hi {
+			s.split(j, hi)
+		}
+		pos = s.cells[j].hi
+	}
+	s.hint = j
+	return i, j
+}
+
+func (s *shadow) insert(at int, lo, hi int64) {
+	s.cells = slices.Insert(s.cells, at, cell{lo: lo, hi: hi, store: untouched, load: untouched})
+}
+
+func (s *shadow) split(at int, mid int64) {
+	right := s.cells[at]
+	if right.more > 0 {
+		s.more = append(s.more, slices.Clone(s.more[right.more-1]))
+		right.more = int32(len(s.more))
+	}
+	right.lo = mid
+	s.cells[at].hi = mid
+	s.cells = slices.Insert(s.cells, at+1, right)
+}
+
+// clash is what an access may not follow unordered.
+type clash struct {
+	first  touch
+	store  bool // first is a store
+	lo, hi int64
+}
+
+// load records a load; before says whether an earlier touch is ordered before
+// it.
+func (s *shadow) load(lo, hi int64, t touch, before func(touch) bool) (clash, bool) {
+	i, j := s.cover(lo, hi)
+	for ; i < j; i++ {
+		c := &s.cells[i]
+		if !before(c.store) {
+			return clash{c.store, true, c.lo, c.hi}, true
+		}
+		s.addLoad(c, t, before)
+	}
+	return clash{}, false
+}
+
+// addLoad keeps, of the loads, those that a later store is not known to follow
+// by following t.
+func (s *shadow) addLoad(c *cell, t touch, before func(touch) bool) {
+	covers := func(old touch) bool { return old.multicast == t.multicast && before(old) }
+	if c.load.agent == nobody || covers(c.load) {
+		c.load = t
+		return
+	}
+	if c.more == 0 {
+		s.more = append(s.more, nil)
+		c.more = int32(len(s.more))
+	}
+	list := &s.more[c.more-1]
+	for i, old := range *list {
+		if covers(old) {
+			(*list)[i] = t
+			return
+		}
+	}
+	*list = append(*list, t)
+}
+
+// store records a store.
+func (s *shadow) store(lo, hi int64, t touch, before func(touch) bool) (clash, bool) {
+	i, j := s.cover(lo, hi)
+	for ; i < j; i++ {
+		c := &s.cells[i]
+		if x, bad := s.storeClash(c, before); bad {
+			return x, true
+		}
+		c.store, c.load, c.more = t, untouched, 0
+	}
+	return clash{}, false
+}
+
+func (s *shadow) storeClash(c *cell, before func(touch) bool) (clash, bool) {
+	if !before(c.store) {
+		return clash{c.store, true, c.lo, c.hi}, true
+	}
+	if !before(c.load) {
+		return clash{c.load, false, c.lo, c.hi}, true
+	}
+	if c.more > 0 {
+		for _, old := range s.more[c.more-1] {
+			if !before(old) {
+				return clash{old, false, c.lo, c.hi}, true
+			}
+		}
+	}
+	return clash{}, false
+}
+
+// check looks for a clash without recording anything.
+func (s *shadow) check(lo, hi int64, store bool, before func(touch) bool) (clash, bool) {
+	for i := s.find(lo); i < len(s.cells) && s.cells[i].lo < hi; i++ {
+		c := &s.cells[i]
+		if !store {
+			if !before(c.store) {
+				return clash{c.store, true, max(lo, c.lo), min(hi, c.hi)}, true
+			}
+		} else if x, bad := s.storeClash(c, before); bad {
+			x.lo, x.hi = max(lo, x.lo), min(hi, x.hi)
+			return x, true
+		}
+	}
+	return clash{}, false
+}
+
+// gaps calls found for the parts of [lo, hi) that no store has reached, and
+// takes them as stored from then on.
+func (s *shadow) gaps(lo, hi int64, found func(lo, hi int64)) {
+	i, j := s.cover(lo, hi)
+	for ; i < j; i++ {
+		if c := &s.cells[i]; c.store.agent == nobody {
+			c.store.agent = initial
+			found(c.lo, c.hi)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package machine
+
+import "example.com/tandem/api/num"
+
+// Kind is what a step does.
+type Kind uint8
+
+// The kinds. Copy and Reduce work on ranges and may wait: where a source lies in
+// Line, the step waits until every line of it carries the flag Value, and data
+// and flag arrive in one access. Where the destination lies in Line, every line
+// written carries the flag Value.
+const (
+	Nop     Kind = iota
+	Copy         // Dst = Srcs[0]
+	Reduce       // Dst = Srcs folded in order under DType and Scheme
+	Stamp        // give the lines of Dst the flag Value; their data is undefined
+	Store        // Word = Value
+	Add          // Word += Value, one atomic access
+	Swap         // if Word == Expect: Word = Value, one atomic access; else go to Else
+	Wait         // until Word compares true with Value
+	Test         // go to Else unless Word compares true with Value
+	Fence        // Order at Scope; with Alias also a proxy fence
+	Barrier      // until Count CTAs have come to barrier Value; releases and acquires
+	Record       // count event Word up by one, as a kernel's end does
+	Await        // until event Word has been recorded Value times
+	Goto         // go to Else
+	Exit         // end this CTA with status Value
+	Begin        // a call begins: deadlines of class Arrive count from here
+)
+
+var kindNames = [...]string{"nop", "copy", "reduce", "stamp", "store", "add", "swap", "wait", "test", "fence", "barrier", "record", "await", "goto", "exit", "begin"}
+
+func (k Kind) String() string { return kindNames[min(int(k), len(kindNames)-1)] }
+
+// Order is the memory order of an access to a word, or of a fence.
+type Order uint8
+
+// The orders. A store releases, a load acquires, an atomic does both.
+const (
+	Relaxed Order = iota
+	Release
+	Acquire
+	AcqRel
+)
+
+var orderNames = [...]string{"relaxed", "release", "acquire", "acq_rel"}
+
+func (o Order) String() string { return orderNames[min(int(o), len(orderNames)-1)] }
+
+func (o Order) releases() bool { return o == Release || o == AcqRel }
+func (o Order) acquires() bool { return o == Acquire || o == AcqRel }
+
+// Scope is how far an ordered access is ordered.
+type Scope uint8
+
+// The scopes; the zero value reaches every rank. A GPU may hold several ranks,
+// see [Config].
+const (
+	System Scope = iota
+	GPU
+	CTA
+)
+
+var scopeNames = [...]string{"sys", "gpu", "cta"}
+
+func (s Scope) String() string { return scopeNames[min(int(s), len(scopeNames)-1)] }
+
+// Compare is how a word is compared with Value, both under Mask.
+type Compare uint8
+
+// The comparisons.
+const (
+	Equal     Compare = iota
+	NotEqual          // word != value
+	AtLeast           // word >= value, unsigned
+	Reached           // word - value >= 0 as a signed number of the mask's width, so that counters may wrap
+	NonZero           // word != 0, whatever Value is
+	ZeroValue         // word == 0, whatever Value is
+)
+
+var compareNames = [...]string{"==", "!=", ">=", ">=~", "!=0", "==0"}
+
+func (c Compare) String() string { return compareNames[min(int(c), len(compareNames)-1)] }
+
+// Deadline is the class of the deadline of a step that waits.
+type Deadline uint8
+
+// The classes. Arrive counts from the CTA's last Begin, or from the start of the
+// run; Progress from its last wait of class Arrive that was satisfied.
+const (
+	Never Deadline = iota
+	Arrive
+	Progress
+)
+
+var deadlineNames = [...]string{"never", "arrive", "progress"}
+
+func (d Deadline) String() string { return deadlineNames[min(int(d), len(deadlineNames)-1)] }
+
+// Nobody is the Peer of a step that waits for no rank in particular.
+const Nobody = -1
+
+// Step is one step of one CTA.
+type Step struct {
+	Kind Kind
+
+	// Of Copy, Reduce and Stamp. A reference with rank All is a multicast
+	// address: as a source it stands for the place on every rank, in rank
+	// order; as a destination every rank is written.
+	Dst    Ref
+	Srcs   []Ref
+	Bytes  int64 // length of Dst and of each source
+	DType  num.DType
+	Scheme num.Scheme
+	// Width is the width in bytes of the accesses to user memory and lines,
+	// if they have one that every address must be a multiple of; multicast
+	// accesses always do.
+	Width int
+	// SumBelow refuses a Reduce, for the reason Unless, when the sum of the
+	// source elements, taken as unsigned numbers, reaches it somewhere; 0
+	// allows everything.
+	SumBelow uint64
+	Unless   string
+
+	// Of the kinds that work on a word.
+	Word   Ref
+	Value  uint64
+	Base   Ref    // if set, its word's content is added to Value
+	Expect uint64 // of Swap
+	Mask   uint64 // bits compared; 0 stands for all of them
+	Cmp    Compare
+	Order  Order
+	Scope  Scope
+	Alias  bool // of Fence: order generic and multicast accesses to the same bytes
+	Count  int  // of Barrier
+
+	// Of the kinds that wait.
+	Peer     int // the rank waited for, or Nobody
+	Deadline Deadline
+	Aborts   [2]Ref // the wait ends when one of these words is not 0
+	// Else is the step to go to when a wait ends without what it waited for, a
+	// test fails, or the step is made to fail. 0 is none: the CTA ends with
+	// the status StatusAborted, StatusExpired or StatusFailed.
+	Else int
+
+	Note string // what the step is for, in traces and reports
+}
+
+// reset clears the step, keeping the memory of Srcs.
+func (s *Step) reset() { *s = Step{Srcs: s.Srcs[:0], Peer: Nobody} }
+
+// Statuses that a CTA ends with where its program gave none of its own.
+const (
+	StatusOK      uint64 = 0
+	StatusAborted uint64 = 1<<64 - 1 - iota
+	StatusExpired
+	StatusFailed
+	StatusStopped // never ran on
+)
