@@ -122,6 +122,15 @@ const (
 	CauseUnknown     Cause = "unknown"
 )
 
+// Unwritten reports whether the class is one of elements that no store reaches.
+func (c Cause) Unwritten() bool {
+	switch c {
+	case OddTail, OddSliceStart, OddCTAStart, OddPointer:
+		return true
+	}
+	return false
+}
+
 // Place is where in a plan a destination element comes from.
 type Place struct {
 	Kernel    *Kernel
