@@ -51,18 +51,39 @@ func outcome(p *api.Plan, o Options) string {
 
 // tally is what one rank loses, and why.
 type tally struct {
-	unwritten int64
-	causes    map[api.Cause]int64
+	unwritten       int64
+	missing, spoilt map[api.Cause]int64
 }
 
+func (t tally) equal(u tally) bool {
+	return t.unwritten == u.unwritten && maps.Equal(t.missing, u.missing) && maps.Equal(t.spoilt, u.spoilt)
+}
+
+// tallyOf sums the holes in the destinations of a rank. Those of a slice that
+// leaves nothing unwritten are written with wrong data. In place an element
+// may hold its value without being written.
 func tallyOf(p *api.Plan, rank int) tally {
-	t := tally{causes: map[api.Cause]int64{}}
+	t := tally{missing: map[api.Cause]int64{}, spoilt: map[api.Cause]int64{}}
 	if rank < len(p.Unwritten) {
 		t.unwritten = p.Unwritten[rank]
 	}
-	for lane := range p.Call.Lanes() {
-		for _, h := range p.Holes(lane, rank) {
-			t.causes[h.Cause] += h.Count
+	for k := range p.Kernels {
+		lane := p.Kernels[k].Lane
+		for _, c := range p.Kernels[k].CTAs {
+			for _, s := range c.Slices {
+				if s.Local && s.Rank != rank {
+					continue
+				}
+				into := t.missing
+				if s.Unwritten == 0 {
+					into = t.spoilt
+				}
+				for _, h := range s.Holes {
+					if !p.Call.OwnPlace(lane, rank, h.Start) {
+						into[h.Cause] += h.Count
+					}
+				}
+			}
 		}
 	}
 	return t
@@ -78,7 +99,7 @@ next:
 	for rank := range p.Call.Ranks {
 		t := tallyOf(p, rank)
 		for i := range classes {
-			if classes[i].unwritten == t.unwritten && maps.Equal(classes[i].causes, t.causes) {
+			if classes[i].equal(t) {
 				classes[i].ranks = append(classes[i].ranks, rank)
 				continue next
 			}
@@ -95,16 +116,26 @@ next:
 		if len(classes) == 1 {
 			who = "on every rank"
 		}
-		line := fmt.Sprintf("%d of %d outputs stay unwritten %s", c.unwritten, total, who)
 		if c.unwritten == 0 {
-			line = fmt.Sprintf("All %d outputs are written %s", total, who)
-			b.WriteString(o.Style.Green(line) + "\n")
+			b.WriteString(o.Style.Green(fmt.Sprintf("All %d outputs are written %s", total, who)) + "\n")
 		} else {
-			b.WriteString(o.Style.Red(line) + "\n")
+			b.WriteString(o.Style.Red(fmt.Sprintf("%d of %d outputs stay unwritten %s", c.unwritten, total, who)) + "\n")
 		}
-		b.WriteString(causesText(c.causes, o))
+		b.WriteString(causesText(c.missing, o))
+		if len(c.spoilt) > 0 {
+			b.WriteString(o.Style.Red(fmt.Sprintf("%d of %d outputs are written with wrong data %s", sum(c.spoilt), total, who)) + "\n")
+			b.WriteString(causesText(c.spoilt, o))
+		}
 	}
 	return b.String()
+}
+
+func sum(causes map[api.Cause]int64) int64 {
+	var n int64
+	for _, v := range causes {
+		n += v
+	}
+	return n
 }
 
 // causesText is a line per cause, the largest first.
@@ -195,15 +226,15 @@ func sliceText(s sliceSet, shared bool) string {
 	}
 	if f.Algorithm != "" {
 		text += ", " + f.Algorithm
-		if f.Why != "" {
-			text += " (" + f.Why + ")"
-		}
 	}
 	if w := wordsText(f.Words); w != "" {
 		text += ", " + w
 	}
 	if f.Unwritten > 0 || len(f.Holes) > 0 {
 		text += ", " + lossText(f)
+	}
+	if f.Why != "" {
+		text += " (" + f.Why + ")"
 	}
 	return text
 }
