@@ -63,7 +63,7 @@ func after() *api.Plan {
 	}
 	for i := range 15 {
 		start := int64(i) * 65528
-		p.Kernels[0].CTAs = append(p.Kernels[0].CTAs, api.CTA{CTA: i, Start: start, Count: 65528, Algorithm: "two_shot", Why: "aligned", Words: 4096,
+		p.Kernels[0].CTAs = append(p.Kernels[0].CTAs, api.CTA{CTA: i, Start: start, Count: 65528, Algorithm: "two_shot", Why: "aligned", Words: 8191,
 			Slices: []api.Slice{
 				{Rank: 0, Start: start, Count: 32764, Words: api.WordCount{W16: 4095, W8: 1}},
 				{Rank: 1, Start: start + 32764, Count: 32764, Words: api.WordCount{W8: 8191}},
@@ -129,9 +129,13 @@ func TestGroups(t *testing.T) {
 	require.Equal(t, []string{"99", "1-14", "15"}, labels(), "only neighbours are one group")
 	p = after()
 	require.Equal(t, []string{"0-14", "15"}, labels())
+	p.Kernels[0].CTAs[3].Slices[0].Words = api.WordCount{W4: 16382}
+	p.Kernels[0].CTAs[3].Words = 16382
+	require.Equal(t, []string{"0-14", "15"}, labels(), "words follow from where a CTA starts")
+	require.Contains(t, explain.Text(p, explain.Options{}), "8191 to 16382 multicast words, each of the 15 CTAs\n       rank 0: slice of 32764, 4096 to 16382 words of 16 or 8 or 4 B\n")
 	for name, change := range map[string]func(*api.Slice){
 		"where it lies": func(s *api.Slice) { s.Start++ },
-		"words":         func(s *api.Slice) { s.Words.W4++ },
+		"unwritten":     func(s *api.Slice) { s.Unwritten++ },
 		"a hole":        func(s *api.Slice) { s.Holes = []api.Hole{{Start: s.Start, Count: 1, Cause: api.OddTail}} },
 		"algorithm":     func(s *api.Slice) { s.Algorithm = "p2p" },
 		"rank":          func(s *api.Slice) { s.Rank = 0 },
@@ -148,7 +152,7 @@ func TestDifference(t *testing.T) {
 	require.Len(t, d.Changes, 2)
 	require.Equal(t, explain.Change{Last: 14, Verdict: explain.Faster,
 		Left:  &explain.Work{Algorithm: "segment", Why: "byte length no multiple of 4", Count: 65535, Rounds: 4},
-		Right: &explain.Work{Algorithm: "two_shot", Why: "aligned", Count: 65528, Words: 4096}}, d.Changes[0])
+		Right: &explain.Work{Algorithm: "two_shot", Why: "aligned", Count: 65528, Words: 8191}}, d.Changes[0])
 	require.Equal(t, explain.Change{First: 15, Last: 15, Verdict: explain.Slower, Inverted: true,
 		Left:  &explain.Work{Algorithm: "two_shot", Why: "even count", Count: 65548, Unwritten: 65548},
 		Right: &explain.Work{Algorithm: "segment", Why: "byte length no multiple of 4", Count: 65653, Rounds: 5}}, d.Changes[1])

@@ -11,34 +11,31 @@ import (
 
 // Group is a run of neighbouring CTAs of one kernel that do alike.
 type Group struct {
-	First, Last int      // CTA numbers
-	CTA         *api.CTA // the first of them
+	CTAs []api.CTA // at least one
 }
 
 // Groups gathers the CTAs of a kernel: neighbours are alike if they differ
-// only in where they start.
+// only in where they start and in the words this makes them use.
 func Groups(k *api.Kernel) []Group {
 	var out []Group
+	begin := 0
 	for i := range k.CTAs {
-		c := &k.CTAs[i]
-		if n := len(out); n > 0 && out[n-1].Last+1 == c.CTA && alikeCTAs(out[n-1].CTA, c) {
-			out[n-1].Last = c.CTA
+		next := i + 1
+		if next < len(k.CTAs) && k.CTAs[next].CTA == k.CTAs[i].CTA+1 && alikeCTAs(&k.CTAs[begin], &k.CTAs[next]) {
 			continue
 		}
-		out = append(out, Group{c.CTA, c.CTA, c})
+		out = append(out, Group{k.CTAs[begin:next]})
+		begin = next
 	}
 	return out
 }
 
 // Label names the CTAs: "15" or "0-14".
-func (g Group) Label() string { return span(g.First, g.Last) }
-
-// Len is the number of CTAs.
-func (g Group) Len() int { return g.Last - g.First + 1 }
+func (g Group) Label() string { return span(g.CTAs[0].CTA, g.CTAs[len(g.CTAs)-1].CTA) }
 
 func alikeCTAs(a, b *api.CTA) bool {
 	if a.Algorithm != b.Algorithm || a.Why != b.Why || a.Count != b.Count ||
-		a.Rounds != b.Rounds || a.Words != b.Words || len(a.Slices) != len(b.Slices) {
+		a.Rounds != b.Rounds || len(a.Slices) != len(b.Slices) {
 		return false
 	}
 	for i := range a.Slices {
@@ -50,35 +47,78 @@ func alikeCTAs(a, b *api.CTA) bool {
 	return true
 }
 
-// alikeSlices reports whether two slices differ at most in rank and start.
+// alikeSlices reports whether two slices differ at most in rank, start and
+// words.
 func alikeSlices(a, b *api.Slice) bool {
-	return a.Count == b.Count && a.Local == b.Local && a.Words == b.Words && a.Unwritten == b.Unwritten &&
+	return a.Count == b.Count && a.Local == b.Local && a.Unwritten == b.Unwritten &&
 		a.Algorithm == b.Algorithm && a.Why == b.Why &&
 		slices.EqualFunc(a.Holes, b.Holes, func(x, y api.Hole) bool {
 			return x.Count == y.Count && x.Cause == y.Cause && x.Start-a.Start == y.Start-b.Start
 		})
 }
 
-// sliceSet is the slices of one CTA that are alike.
+// sliceSet is the slices that are alike, in all CTAs of a group.
 type sliceSet struct {
 	ranks []int
 	first *api.Slice
+	words []api.WordCount // by CTA of the group, the same for all ranks
 }
 
-func sliceSets(c *api.CTA) []sliceSet {
+func (g Group) sliceSets() []sliceSet {
 	var out []sliceSet
-next:
-	for i := range c.Slices {
-		s := &c.Slices[i]
-		for j := range out {
-			if alikeSlices(out[j].first, s) {
-				out[j].ranks = append(out[j].ranks, s.Rank)
-				continue next
-			}
+	for i := range g.CTAs[0].Slices {
+		s := &g.CTAs[0].Slices[i]
+		words := make([]api.WordCount, len(g.CTAs))
+		for j := range g.CTAs {
+			words[j] = g.CTAs[j].Slices[i].Words
 		}
-		out = append(out, sliceSet{[]int{s.Rank}, s})
+		at := slices.IndexFunc(out, func(set sliceSet) bool { return alikeSlices(set.first, s) && slices.Equal(set.words, words) })
+		if at < 0 {
+			at, out = len(out), append(out, sliceSet{first: s, words: words})
+		}
+		out[at].ranks = append(out[at].ranks, s.Rank)
 	}
 	return out
+}
+
+// wordRange is the fewest and the most words of the CTAs.
+func (g Group) wordRange() (fewest, most int64) {
+	fewest, most = g.CTAs[0].Words, g.CTAs[0].Words
+	for _, c := range g.CTAs {
+		fewest, most = min(fewest, c.Words), max(most, c.Words)
+	}
+	return fewest, most
+}
+
+// wordsText tells of the words of slices: exactly where all use the same.
+func wordsText(words []api.WordCount) string {
+	var total [3]int64 // of 16, 8 and 4 bytes
+	fewest, most := words[0].Total(), words[0].Total()
+	same := true
+	for _, w := range words {
+		total[0] += w.W16
+		total[1] += w.W8
+		total[2] += w.W4
+		fewest, most = min(fewest, w.Total()), max(most, w.Total())
+		same = same && w == words[0]
+	}
+	var widths []string
+	for i, n := range total {
+		width := 16 >> i
+		switch {
+		case n > 0 && same:
+			widths = append(widths, fmt.Sprintf("%d of %d B", n/int64(len(words)), width))
+		case n > 0:
+			widths = append(widths, strconv.Itoa(width))
+		}
+	}
+	switch {
+	case len(widths) == 0:
+		return ""
+	case same:
+		return "words " + strings.Join(widths, " + ")
+	}
+	return fmt.Sprintf("%s words of %s B", between(fewest, most), strings.Join(widths, " or "))
 }
 
 // rankList names ranks: "rank 3", "ranks 0-3", "ranks 1,3,5,7",
@@ -112,4 +152,11 @@ func span(first, last int) string {
 		return strconv.Itoa(first)
 	}
 	return fmt.Sprintf("%d-%d", first, last)
+}
+
+func between(lo, hi int64) string {
+	if lo == hi {
+		return strconv.FormatInt(lo, 10)
+	}
+	return fmt.Sprintf("%d to %d", lo, hi)
 }

@@ -116,10 +116,11 @@ next:
 		if len(classes) == 1 {
 			who = "on every rank"
 		}
-		if c.unwritten == 0 {
-			b.WriteString(o.Style.Green(fmt.Sprintf("All %d outputs are written %s", total, who)) + "\n")
-		} else {
+		switch {
+		case c.unwritten > 0:
 			b.WriteString(o.Style.Red(fmt.Sprintf("%d of %d outputs stay unwritten %s", c.unwritten, total, who)) + "\n")
+		case len(c.spoilt) == 0:
+			b.WriteString(o.Style.Green(fmt.Sprintf("All %d outputs are written %s", total, who)) + "\n")
 		}
 		b.WriteString(causesText(c.missing, o))
 		if len(c.spoilt) > 0 {
@@ -173,21 +174,27 @@ func kernelText(p *api.Plan, k *api.Kernel, o Options) string {
 	t := term.Table{}
 	t.Row("CTA", "elements", "algorithm", "why")
 	for _, g := range Groups(k) {
-		c := g.CTA
-		t.Row(g.Label(), rangeText(c.Start, c.Count, g.Len()), c.Algorithm, cmp.Or(c.Why, "-"))
-		each := ""
-		if g.Len() > 1 {
-			each = fmt.Sprintf(", each of the %d CTAs", g.Len())
-		}
-		if c.Rounds > 0 || c.Words > 0 {
-			t.Row("       " + stepsText(c.Rounds, c.Words) + each)
-		}
-		for _, s := range sliceSets(c) {
-			t.Row("       " + sliceText(s, g.Len() > 1))
-		}
+		groupRows(&t, g)
 	}
 	b.WriteString(t.String())
 	return b.String()
+}
+
+// detail indents what is said about a group of CTAs.
+const detail = "       "
+
+func groupRows(t *term.Table, g Group) {
+	c := &g.CTAs[0]
+	t.Row(g.Label(), rangeText(c.Start, c.Count, len(g.CTAs)), c.Algorithm, cmp.Or(c.Why, "-"))
+	if steps := stepsText(g); steps != "" {
+		t.Row(detail + steps)
+	}
+	for _, s := range g.sliceSets() {
+		t.Row(detail + sliceText(s, len(g.CTAs) > 1))
+		if s.first.Why != "" {
+			t.Row(detail + "    " + s.first.Why)
+		}
+	}
 }
 
 func rangeText(start, count int64, ctas int) string {
@@ -197,13 +204,16 @@ func rangeText(start, count int64, ctas int) string {
 	return fmt.Sprintf("%d from %d", count, start)
 }
 
-func stepsText(rounds, words int64) string {
+func stepsText(g Group) string {
 	var parts []string
-	if rounds > 0 {
-		parts = append(parts, plural(rounds, "round")+" (a put of at most one segment, and its barrier)")
+	if n := g.CTAs[0].Rounds; n > 0 {
+		parts = append(parts, plural(n, "round")+" (a put of at most one segment, and its barrier)")
 	}
-	if words > 0 {
-		parts = append(parts, plural(words, "multicast word"))
+	if lo, hi := g.wordRange(); hi > 0 {
+		parts = append(parts, between(lo, hi)+" multicast words")
+	}
+	if len(parts) > 0 && len(g.CTAs) > 1 {
+		parts = append(parts, fmt.Sprintf("each of the %d CTAs", len(g.CTAs)))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -227,14 +237,11 @@ func sliceText(s sliceSet, shared bool) string {
 	if f.Algorithm != "" {
 		text += ", " + f.Algorithm
 	}
-	if w := wordsText(f.Words); w != "" {
+	if w := wordsText(s.words); w != "" {
 		text += ", " + w
 	}
 	if f.Unwritten > 0 || len(f.Holes) > 0 {
 		text += ", " + lossText(f)
-	}
-	if f.Why != "" {
-		text += " (" + f.Why + ")"
 	}
 	return text
 }
@@ -258,22 +265,6 @@ func lossText(s *api.Slice) string {
 		return "nothing written: " + why
 	}
 	return fmt.Sprintf("%d unwritten: %s", s.Unwritten, why)
-}
-
-func wordsText(w api.WordCount) string {
-	var parts []string
-	for _, x := range []struct {
-		n    int64
-		size int
-	}{{w.W16, 16}, {w.W8, 8}, {w.W4, 4}} {
-		if x.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d of %d B", x.n, x.size))
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "words " + strings.Join(parts, " + ")
 }
 
 // costText lists the counts that are not 0.
