@@ -1,0 +1,139 @@
+package vectors
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"example.com/tandem/api"
+)
+
+// MaxLine bounds a line, in bytes. The longest that a Writer makes holds the
+// outputs of a faithful call of 1 Mi elements: 16 MiB of digits.
+const MaxLine = 32 << 20
+
+// LineError is an error in one line of a file.
+type LineError struct {
+	Line int // from 1
+	Err  error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+// Unwrap is what is wrong with the line.
+func (e *LineError) Unwrap() error { return e.Err }
+
+// Is makes every LineError an invalid input, whatever is wrong with it.
+func (e *LineError) Is(target error) bool { return target == api.ErrInvalid }
+
+// Reader reads a file row by row.
+type Reader struct {
+	// Header is the first line.
+	Header Header
+	in     *bufio.Reader
+	close  func() error
+	line   int
+	done   bool
+}
+
+// Open opens a file. Close it.
+func Open(path string) (*Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		var p *os.PathError
+		errors.As(err, &p)
+		return nil, &api.InvalidError{Field: "file", Value: path, Reason: p.Err.Error(), Hint: "name a vector file"}
+	}
+	r, err := NewReader(f)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	r.close = f.Close
+	return r, nil
+}
+
+// NewReader reads the header. It sees for itself whether the stream is
+// compressed.
+func NewReader(in io.Reader) (*Reader, error) {
+	r := &Reader{in: bufio.NewReaderSize(in, 1<<16), close: func() error { return nil }}
+	if magic, err := r.in.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
+		z, err := gzip.NewReader(r.in)
+		if err != nil {
+			return nil, &LineError{1, fmt.Errorf("compressed data: %w", err)}
+		}
+		r.in = bufio.NewReaderSize(z, 1<<16)
+	}
+	line, err := r.next()
+	if errors.Is(err, io.EOF) {
+		err = &LineError{1, errors.New("the file is empty")}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := strict(line, &r.Header); err != nil {
+		return nil, &LineError{r.line, &api.InvalidError{Field: "header", Reason: err.Error(), Hint: `a vector file begins with {"format":"vectors","version":1 or 2,..}`}}
+	}
+	if err := r.Header.check(); err != nil {
+		return nil, &LineError{r.line, err}
+	}
+	return r, nil
+}
+
+// Next is the next row, or io.EOF. After a *LineError reading may go on: a bad
+// row is one line; where the stream itself is broken io.EOF follows.
+func (r *Reader) Next() (*Row, error) {
+	line, err := r.next()
+	if err != nil {
+		return nil, err
+	}
+	row, err := decodeRow(line, r.Header.Version)
+	if err != nil {
+		return nil, &LineError{r.line, err}
+	}
+	row.Line = r.line
+	return row, nil
+}
+
+// Close closes a file that Open opened.
+func (r *Reader) Close() error { return r.close() }
+
+// next is the next line that is not blank, valid until the call after.
+func (r *Reader) next() ([]byte, error) {
+	for !r.done {
+		r.line++
+		line, err := r.readLine()
+		if err != nil {
+			r.done = true
+			if !errors.Is(err, io.EOF) {
+				return nil, &LineError{r.line, err}
+			}
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line, nil
+		}
+	}
+	return nil, io.EOF
+}
+
+// readLine reads up to the end of the line; what io.EOF comes with is the last
+// line.
+func (r *Reader) readLine() ([]byte, error) {
+	part, err := r.in.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return part, err
+	}
+	long := bytes.Clone(part)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		if len(long) > MaxLine {
+			return nil, fmt.Errorf("longer than %d bytes", MaxLine)
+		}
+		part, err = r.in.ReadSlice('\n')
+		long = append(long, part...)
+	}
+	return long, err
+}
