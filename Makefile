@@ -1,0 +1,25 @@
+# Everything here is a short form of a go command; the README has the two that
+# matter.
+GO ?= go
+
+.PHONY: build test test-exhaustive bench fmt lint
+
+build: ## the command, as ./compare
+	$(GO) build -o compare ./cmd/compare
+
+test: ## all tests; under 3 minutes on 2 cores
+	$(GO) test ./...
+
+test-exhaustive: ## with every case of the tests that are sampled otherwise; hours are possible
+	TANDEM_EXHAUSTIVE=1 $(GO) test -timeout 0 ./...
+
+bench: ## all benchmarks; compare figures of one run only
+	$(GO) test -run '^$$' -bench . ./...
+
+fmt:
+	gofmt -w api sim hw conformance cmd
+
+lint: ## go vet, gofmt, layering of imports, doc comments
+	$(GO) vet ./...
+	@test -z "$$(gofmt -l api sim hw conformance cmd | tee /dev/stderr)"
+	$(GO) test ./api -count=1 -run 'TestImportsPointDown|TestNothingElseAtTheTop|TestExportedNamesAreDocumented'
