@@ -132,11 +132,14 @@ func Encode(d DType, x float64, r Rounding) uint64 {
 
 // Convert rounds a pattern of one floating-point format once into another, with
 // Encode's rules. From a format to itself every value stays what it is and a
-// NaN becomes canonical.
+// NaN becomes canonical. From bf16 to f32 is a shift, on GPUs too: there a NaN
+// keeps its payload.
 func Convert(to, from DType, b uint64, r Rounding) uint64 {
 	mustFloat(to)
 	mustFloat(from)
 	switch {
+	case to == F32 && from == BF16:
+		return b << 16
 	case IsNaN(from, b):
 		return CanonicalNaN(to)
 	case IsInf(from, b):

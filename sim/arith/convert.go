@@ -1,10 +1,6 @@
 package arith
 
-import (
-	"math"
-
-	"example.com/tandem/api/num"
-)
+import "example.com/tandem/api/num"
 
 // converter is the kernel that rounds elements of from once into to.
 func (o Options) converter(to, from num.DType, r num.Rounding) func(dst, src []byte) {
@@ -13,47 +9,68 @@ func (o Options) converter(to, from num.DType, r num.Rounding) func(dst, src []b
 	}
 	nearest := r == num.NearestEven
 	switch {
+	case to == num.F32 && from == num.BF16:
+		return widenBF16ToF32 // the pattern of a NaN is kept here
 	case to == num.BF16 && from == num.F32 && nearest:
-		return narrowRange(func(x float32) uint16 { return narrowBF16(x) })
+		return narrowToBF16
 	case to == num.F16 && from == num.F32 && nearest:
-		return narrowRange(func(x float32) uint16 { return narrowF16(x) })
+		return narrowToF16
 	case to == num.BF16 && from == num.F32:
-		return narrowRange(func(x float32) uint16 { return narrowBF16By(x, r) })
+		return func(dst, src []byte) { narrowToBF16By(dst, src, r) }
 	case to == num.F16 && from == num.F32:
-		return narrowRange(func(x float32) uint16 { return narrowF16By(x, r) })
+		return func(dst, src []byte) { narrowToF16By(dst, src, r) }
 	case to == num.BF16 && from == num.F64:
-		return narrowWideRange(func(x float32) uint16 { return narrowBF16By(x, r) })
+		return func(dst, src []byte) { narrowF64ToBF16(dst, src, r) }
 	case to == num.F16 && from == num.F64:
-		return narrowWideRange(func(x float32) uint16 { return narrowF16By(x, r) })
+		return func(dst, src []byte) { narrowF64ToF16(dst, src, r) }
 	case to == num.F32 && from == num.F64 && nearest:
 		return narrowF64ToF32
 	}
 	return func(dst, src []byte) {
-		for i := range len(dst) / to.Size() {
-			b := num.Load(from, src[i*from.Size():])
-			num.Store(to, dst[i*to.Size():], num.Convert(to, from, b, r))
+		for i, j := 0, 0; i < len(dst); i, j = i+to.Size(), j+from.Size() {
+			num.Store(to, dst[i:], num.Convert(to, from, num.Load(from, src[j:]), r))
 		}
 	}
 }
 
-func narrowRange(narrow func(float32) uint16) func(dst, src []byte) {
-	return func(dst, src []byte) {
-		for i := 0; i+2 <= len(dst); i += 2 {
-			le.PutUint16(dst[i:], narrow(math.Float32frombits(le.Uint32(src[2*i:]))))
-		}
+func narrowToBF16(dst, src []byte) {
+	for i, j := 0, 0; i < len(dst)-1 && j < len(src)-3; i, j = i+2, j+4 {
+		put16(dst, i, narrowBF16(getF32(src, j)))
 	}
 }
 
-func narrowWideRange(narrow func(float32) uint16) func(dst, src []byte) {
-	return func(dst, src []byte) {
-		for i := 0; i+2 <= len(dst); i += 2 {
-			le.PutUint16(dst[i:], narrow(odd32(math.Float64frombits(le.Uint64(src[4*i:])))))
-		}
+func narrowToF16(dst, src []byte) {
+	for i, j := 0, 0; i < len(dst)-1 && j < len(src)-3; i, j = i+2, j+4 {
+		put16(dst, i, narrowF16(getF32(src, j)))
+	}
+}
+
+func narrowToBF16By(dst, src []byte, r num.Rounding) {
+	for i, j := 0, 0; i < len(dst)-1 && j < len(src)-3; i, j = i+2, j+4 {
+		put16(dst, i, narrowBF16By(getF32(src, j), r))
+	}
+}
+
+func narrowToF16By(dst, src []byte, r num.Rounding) {
+	for i, j := 0, 0; i < len(dst)-1 && j < len(src)-3; i, j = i+2, j+4 {
+		put16(dst, i, narrowF16By(getF32(src, j), r))
+	}
+}
+
+func narrowF64ToBF16(dst, src []byte, r num.Rounding) {
+	for i, j := 0, 0; i < len(dst)-1 && j < len(src)-7; i, j = i+2, j+8 {
+		put16(dst, i, narrowBF16By(odd32(getF64(src, j)), r))
+	}
+}
+
+func narrowF64ToF16(dst, src []byte, r num.Rounding) {
+	for i, j := 0, 0; i < len(dst)-1 && j < len(src)-7; i, j = i+2, j+8 {
+		put16(dst, i, narrowF16By(odd32(getF64(src, j)), r))
 	}
 }
 
 func narrowF64ToF32(dst, src []byte) {
-	for i := 0; i+4 <= len(dst); i += 4 {
-		le.PutUint32(dst[i:], canonical32(float32(math.Float64frombits(le.Uint64(src[2*i:])))))
+	for i, j := 0, 0; i < len(dst)-3 && j < len(src)-7; i, j = i+4, j+8 {
+		putF32(dst, i, canonical32(float32(getF64(src, j))))
 	}
 }

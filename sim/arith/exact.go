@@ -26,7 +26,7 @@ func (o Options) exactTile(d num.DType, s num.Scheme, n int) func(dst []byte, sr
 	case d == num.F16:
 		round = func(x float64) uint64 { return uint64(narrowF16By(odd32(x), s.Last)) }
 	case s.Last == num.NearestEven:
-		round = func(x float64) uint64 { return uint64(canonical32(float32(x))) }
+		round = func(x float64) uint64 { return uint64(math.Float32bits(canonical32(float32(x)))) }
 	}
 	return func(dst []byte, srcs [][]byte) {
 		var wide num.Exact
@@ -40,10 +40,10 @@ func (o Options) exactTile(d num.DType, s num.Scheme, n int) func(dst []byte, sr
 // as three f64: high + mid is exact but for terms whose size low adds up.
 func exactElement(wide *num.Exact, d num.DType, r num.Rounding, i int, srcs [][]byte,
 	value func(p []byte, i int) float64, round func(float64) uint64) uint64 {
-	high, mid, low := value(srcs[0][i:], 0), 0.0, 0.0
+	high, mid, low := value(srcs[0], i), 0.0, 0.0
 	for _, src := range srcs[1:] {
 		var rest, lost float64
-		high, rest = twoSum(high, value(src[i:], 0))
+		high, rest = twoSum(high, value(src, i))
 		mid, lost = twoSum(mid, rest)
 		low += math.Abs(lost)
 	}

@@ -1,8 +1,6 @@
 package arith
 
 import (
-	"math"
-
 	"example.com/tandem/api/num"
 )
 
@@ -42,25 +40,25 @@ func (o Options) floatSteps(acc, d num.DType, op num.Op) steps {
 	join := o.joiner(acc, op)
 	switch (key{acc, d, op == num.Prod}) {
 	case key{num.F32, num.BF16, false}:
-		return widening(join, widenBF16ToF32, addBF16ToF32)
+		return widening(join, widenBF16ToF32, sumBF16ToF32, addBF16ToF32)
 	case key{num.F32, num.F16, false}:
-		return widening(join, widenF16ToF32, addF16ToF32)
+		return widening(join, widenF16ToF32, sumF16ToF32, addF16ToF32)
 	case key{num.F64, num.BF16, false}:
-		return widening(join, widenBF16ToF64, addBF16ToF64)
+		return widening(join, widenBF16ToF64, nil, addBF16ToF64)
 	case key{num.F64, num.F16, false}:
-		return widening(join, widenF16ToF64, addF16ToF64)
+		return widening(join, widenF16ToF64, nil, addF16ToF64)
 	case key{num.F64, num.F32, false}:
-		return widening(join, widenF32ToF64, addF32ToF64)
+		return widening(join, widenF32ToF64, nil, addF32ToF64)
 	case key{num.F32, num.BF16, true}:
-		return widening(join, widenBF16ToF32, mulBF16ToF32)
+		return widening(join, widenBF16ToF32, nil, mulBF16ToF32)
 	case key{num.F32, num.F16, true}:
-		return widening(join, widenF16ToF32, mulF16ToF32)
+		return widening(join, widenF16ToF32, nil, mulF16ToF32)
 	case key{num.F64, num.BF16, true}:
-		return widening(join, widenBF16ToF64, mulBF16ToF64)
+		return widening(join, widenBF16ToF64, nil, mulBF16ToF64)
 	case key{num.F64, num.F16, true}:
-		return widening(join, widenF16ToF64, mulF16ToF64)
+		return widening(join, widenF16ToF64, nil, mulF16ToF64)
 	case key{num.F64, num.F32, true}:
-		return widening(join, widenF32ToF64, mulF32ToF64)
+		return widening(join, widenF32ToF64, nil, mulF32ToF64)
 	}
 	if acc != d || join == nil {
 		return steps{}
@@ -128,16 +126,16 @@ func (p *plan) planDivideElement() bool {
 	switch {
 	case p.d == num.BF16:
 		p.finish = func(dst, acc []byte) {
-			for i := 0; i+2 <= len(dst); i += 2 {
-				q := float64(widenBF16(le.Uint16(acc[i:]))) / float64(n)
-				le.PutUint16(dst[i:], narrowBF16By(odd32(q), r))
+			for i := 0; i < len(dst)-1; i += 2 {
+				q := float64(widenBF16(get16(acc, i))) / float64(n)
+				put16(dst, i, narrowBF16By(odd32(q), r))
 			}
 		}
 	case p.d == num.F16:
 		p.finish = func(dst, acc []byte) {
-			for i := 0; i+2 <= len(dst); i += 2 {
-				q := float64(widenF16(le.Uint16(acc[i:]))) / float64(n)
-				le.PutUint16(dst[i:], narrowF16By(odd32(q), r))
+			for i := 0; i < len(dst)-1; i += 2 {
+				q := float64(widenF16(get16(acc, i))) / float64(n)
+				put16(dst, i, narrowF16By(odd32(q), r))
 			}
 		}
 	case p.d == num.F32 && r == num.NearestEven:
@@ -152,17 +150,17 @@ func (p *plan) planDivideElement() bool {
 
 // divideF32 is dst[i] = acc[i] / n.
 func divideF32(dst, acc []byte, n int) {
-	for i := 0; i+4 <= len(dst); i += 4 {
-		x := math.Float32frombits(le.Uint32(acc[i:]))
-		le.PutUint32(dst[i:], canonical32(x/float32(n)))
+	for i := 0; i < len(dst)-3; i += 4 {
+		x := getF32(acc, i)
+		putF32(dst, i, canonical32(x/float32(n)))
 	}
 }
 
 // divideF64 is dst[i] = acc[i] / n.
 func divideF64(dst, acc []byte, n int) {
-	for i := 0; i+8 <= len(dst); i += 8 {
-		x := math.Float64frombits(le.Uint64(acc[i:]))
-		le.PutUint64(dst[i:], quiet64(x/float64(n), x, x))
+	for i := 0; i < len(dst)-7; i += 8 {
+		x := getF64(acc, i)
+		putF64(dst, i, quiet64(x/float64(n), x, x))
 	}
 }
 
@@ -174,9 +172,9 @@ func (p *plan) planMultiply(o Options) bool {
 		}
 		c := 1 / float64(p.n)
 		p.finish = func(dst, acc []byte) {
-			for i := 0; i+8 <= len(dst); i += 8 {
-				x := math.Float64frombits(le.Uint64(acc[i:]))
-				le.PutUint64(dst[i:], quiet64(x*c, x, x))
+			for i := 0; i < len(dst)-7; i += 8 {
+				x := getF64(acc, i)
+				putF64(dst, i, quiet64(float64(x*c), x, x))
 			}
 		}
 		return true
@@ -196,9 +194,9 @@ func (p *plan) planMultiply(o Options) bool {
 			end := min(i+256, len(dst)/p.d.Size())
 			part := room[:4*(end-i)]
 			widen(part, acc[i*p.acc.Size():end*p.acc.Size()])
-			for j := 0; j+4 <= len(part); j += 4 {
-				x := math.Float32frombits(le.Uint32(part[j:]))
-				le.PutUint32(part[j:], canonical32(float32(x*c)))
+			for j := 0; j < len(part)-3; j += 4 {
+				x := getF32(part, j)
+				putF32(part, j, canonical32(float32(x*c)))
 			}
 			narrow(dst[i*p.d.Size():end*p.d.Size()], part)
 		}

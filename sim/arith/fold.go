@@ -36,14 +36,20 @@ func pairwise(join func(dst, a, b []byte)) steps {
 	}
 }
 
-// widening makes steps of three kernels: widen turns elements into accumulators,
-// add is dst = acc op src for a source of elements.
-func widening(join func(dst, a, b []byte), widen func(acc, src []byte), add func(dst, acc, src []byte)) steps {
+// widening makes steps of kernels on wider accumulators: widen turns elements into
+// them, two starts with two sources, and is nil where that saves nothing, and add
+// is dst = acc op src for one source.
+func widening(join func(dst, a, b []byte), widen func(acc, src []byte), two, add func(dst, acc, src []byte)) steps {
 	return steps{
 		join: join,
 		first: func(acc []byte, srcs [][]byte) {
-			widen(acc, srcs[0])
-			if len(srcs) > 1 {
+			switch {
+			case len(srcs) == 1:
+				widen(acc, srcs[0])
+			case two != nil:
+				two(acc, srcs[0], srcs[1])
+			default:
+				widen(acc, srcs[0])
 				add(acc, acc, srcs[1])
 			}
 		},

@@ -14,30 +14,30 @@ type integer interface {
 // size is a constant in every instance.
 func size[T integer]() int { return int(unsafe.Sizeof(T(0))) }
 
-// load reads a little-endian T.
-func load[T integer](p []byte) T {
+// load reads the little-endian T at byte i.
+func load[T integer](p []byte, i int) T {
 	switch size[T]() {
 	case 1:
-		return T(p[0])
+		return T(p[i])
 	case 2:
-		return T(le.Uint16(p))
+		return T(get16(p, i))
 	case 4:
-		return T(le.Uint32(p))
+		return T(get32(p, i))
 	}
-	return T(le.Uint64(p))
+	return T(get64(p, i))
 }
 
-// store writes a little-endian T.
-func store[T integer](p []byte, v T) {
+// store writes a little-endian T at byte i.
+func store[T integer](p []byte, i int, v T) {
 	switch size[T]() {
 	case 1:
-		p[0] = byte(v)
+		p[i] = byte(v)
 	case 2:
-		le.PutUint16(p, uint16(v))
+		put16(p, i, uint16(v))
 	case 4:
-		le.PutUint32(p, uint32(v))
+		put32(p, i, uint32(v))
 	default:
-		le.PutUint64(p, uint64(v))
+		put64(p, i, uint64(v))
 	}
 }
 
@@ -90,44 +90,51 @@ func intJoin[T integer](op num.Op) func(dst, a, b []byte) {
 }
 
 func addInts[T integer](dst, a, b []byte) {
-	for i := 0; i+size[T]() <= len(dst); i += size[T]() {
-		store(dst[i:], load[T](a[i:])+load[T](b[i:]))
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := 0; i <= len(dst)-size[T](); i += size[T]() {
+		store(dst, i, load[T](a, i)+load[T](b, i))
 	}
 }
 
 func mulInts[T integer](dst, a, b []byte) {
-	for i := 0; i+size[T]() <= len(dst); i += size[T]() {
-		store(dst[i:], load[T](a[i:])*load[T](b[i:]))
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := 0; i <= len(dst)-size[T](); i += size[T]() {
+		store(dst, i, load[T](a, i)*load[T](b, i))
 	}
 }
 
 func minInts[T integer](dst, a, b []byte) {
-	for i := 0; i+size[T]() <= len(dst); i += size[T]() {
-		store(dst[i:], min(load[T](a[i:]), load[T](b[i:])))
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := 0; i <= len(dst)-size[T](); i += size[T]() {
+		store(dst, i, min(load[T](a, i), load[T](b, i)))
 	}
 }
 
 func maxInts[T integer](dst, a, b []byte) {
-	for i := 0; i+size[T]() <= len(dst); i += size[T]() {
-		store(dst[i:], max(load[T](a[i:]), load[T](b[i:])))
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := 0; i <= len(dst)-size[T](); i += size[T]() {
+		store(dst, i, max(load[T](a, i), load[T](b, i)))
 	}
 }
 
 func andInts[T integer](dst, a, b []byte) {
-	for i := 0; i+size[T]() <= len(dst); i += size[T]() {
-		store(dst[i:], load[T](a[i:])&load[T](b[i:]))
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := 0; i <= len(dst)-size[T](); i += size[T]() {
+		store(dst, i, load[T](a, i)&load[T](b, i))
 	}
 }
 
 func orInts[T integer](dst, a, b []byte) {
-	for i := 0; i+size[T]() <= len(dst); i += size[T]() {
-		store(dst[i:], load[T](a[i:])|load[T](b[i:]))
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := 0; i <= len(dst)-size[T](); i += size[T]() {
+		store(dst, i, load[T](a, i)|load[T](b, i))
 	}
 }
 
 func xorInts[T integer](dst, a, b []byte) {
-	for i := 0; i+size[T]() <= len(dst); i += size[T]() {
-		store(dst[i:], load[T](a[i:])^load[T](b[i:]))
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := 0; i <= len(dst)-size[T](); i += size[T]() {
+		store(dst, i, load[T](a, i)^load[T](b, i))
 	}
 }
 

@@ -35,30 +35,30 @@ func fusedStep(acc, d num.DType, c uint64) func(dst, acc, src []byte) {
 		return nil
 	case acc == num.BF16:
 		return func(dst, acc, src []byte) {
-			for i := 0; i+2 <= len(dst); i += 2 {
-				x := fma(value(src, i/2), by, float64(widenBF16(le.Uint16(acc[i:]))))
-				le.PutUint16(dst[i:], narrowBF16(odd32(x)))
+			for i := 0; i < len(dst)-1; i += 2 {
+				x := fma(value(src, i), by, float64(widenBF16(get16(acc, i))))
+				put16(dst, i, narrowBF16(odd32(x)))
 			}
 		}
 	case acc == num.F16:
 		return func(dst, acc, src []byte) {
-			for i := 0; i+2 <= len(dst); i += 2 {
-				x := fma(value(src, i/2), by, float64(widenF16(le.Uint16(acc[i:]))))
-				le.PutUint16(dst[i:], narrowF16(odd32(x)))
+			for i := 0; i < len(dst)-1; i += 2 {
+				x := fma(value(src, i), by, float64(widenF16(get16(acc, i))))
+				put16(dst, i, narrowF16(odd32(x)))
 			}
 		}
 	case acc == num.F32 && d != num.F64:
 		return func(dst, acc, src []byte) {
-			for i := 0; i+4 <= len(dst); i += 4 {
-				x := fma(value(src, i/4), by, float64(math.Float32frombits(le.Uint32(acc[i:]))))
-				le.PutUint32(dst[i:], canonical32(float32(x)))
+			for i := 0; i < len(dst)-3; i += 4 {
+				x := fma(value(src, i*d.Size()/4), by, float64(getF32(acc, i)))
+				putF32(dst, i, canonical32(float32(x)))
 			}
 		}
 	case acc == num.F64:
 		return func(dst, acc, src []byte) {
-			for i := 0; i+8 <= len(dst); i += 8 {
-				a, x := math.Float64frombits(le.Uint64(acc[i:])), value(src, i/8)
-				le.PutUint64(dst[i:], quiet64(math.FMA(x, by, a), a, x))
+			for i := 0; i < len(dst)-7; i += 8 {
+				a, x := getF64(acc, i), value(src, i*d.Size()/8)
+				putF64(dst, i, quiet64(math.FMA(x, by, a), a, x))
 			}
 		}
 	}
@@ -69,17 +69,17 @@ func fusedStep(acc, d num.DType, c uint64) func(dst, acc, src []byte) {
 // is exact.
 func fma(x, y, z float64) float64 { return odd64(twoSum(z, float64(x*y))) }
 
-// valuesOf reads the i-th element of a range.
+// valuesOf reads the element at byte i of a range.
 func valuesOf(d num.DType) (func(p []byte, i int) float64, bool) {
 	switch d {
 	case num.BF16:
-		return func(p []byte, i int) float64 { return float64(widenBF16(le.Uint16(p[2*i:]))) }, true
+		return func(p []byte, i int) float64 { return float64(widenBF16(get16(p, i))) }, true
 	case num.F16:
-		return func(p []byte, i int) float64 { return float64(widenF16(le.Uint16(p[2*i:]))) }, true
+		return func(p []byte, i int) float64 { return float64(widenF16(get16(p, i))) }, true
 	case num.F32:
-		return func(p []byte, i int) float64 { return float64(math.Float32frombits(le.Uint32(p[4*i:]))) }, true
+		return func(p []byte, i int) float64 { return float64(getF32(p, i)) }, true
 	case num.F64:
-		return func(p []byte, i int) float64 { return math.Float64frombits(le.Uint64(p[8*i:])) }, true
+		return func(p []byte, i int) float64 { return getF64(p, i) }, true
 	}
 	return nil, false
 }

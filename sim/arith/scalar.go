@@ -10,6 +10,36 @@ import (
 // converted explicitly everywhere, or the compiler would fuse them with a sum on
 // some machines and give other bits.
 
+// The loops below index up to len-1, len-3 or len-7, from which the compiler sees
+// that no access is out of bounds, and reads a whole element at once.
+
+func get16(p []byte, i int) uint16 { return uint16(p[i]) | uint16(p[i+1])<<8 }
+
+func put16(p []byte, i int, v uint16) { p[i], p[i+1] = byte(v), byte(v>>8) }
+
+func get32(p []byte, i int) uint32 {
+	return uint32(p[i]) | uint32(p[i+1])<<8 | uint32(p[i+2])<<16 | uint32(p[i+3])<<24
+}
+
+func put32(p []byte, i int, v uint32) {
+	p[i], p[i+1], p[i+2], p[i+3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+}
+
+func get64(p []byte, i int) uint64 {
+	return uint64(p[i]) | uint64(p[i+1])<<8 | uint64(p[i+2])<<16 | uint64(p[i+3])<<24 |
+		uint64(p[i+4])<<32 | uint64(p[i+5])<<40 | uint64(p[i+6])<<48 | uint64(p[i+7])<<56
+}
+
+func put64(p []byte, i int, v uint64) {
+	p[i], p[i+1], p[i+2], p[i+3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+	p[i+4], p[i+5], p[i+6], p[i+7] = byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56)
+}
+
+func getF32(p []byte, i int) float32    { return math.Float32frombits(get32(p, i)) }
+func putF32(p []byte, i int, v float32) { put32(p, i, math.Float32bits(v)) }
+func getF64(p []byte, i int) float64    { return math.Float64frombits(get64(p, i)) }
+func putF64(p []byte, i int, v float64) { put64(p, i, math.Float64bits(v)) }
+
 const (
 	nan16 = 0x7FFF     // the canonical NaN of bf16 and f16
 	nan32 = 0x7FFFFFFF // of f32
@@ -161,24 +191,28 @@ func odd64(sum, rest float64) float64 {
 
 // quiet64 is the sum or product of a and b in f64 given its rounded value: where
 // that is a NaN the machines differ, and the rule is that of num.Scheme.
-func quiet64(x, a, b float64) uint64 {
+func quiet64(x, a, b float64) float64 {
 	if x == x {
-		return math.Float64bits(x)
+		return x
 	}
+	return quietNaN(a, b)
+}
+
+func quietNaN(a, b float64) float64 {
 	const quiet = 1 << 51
 	switch {
 	case a != a:
-		return math.Float64bits(a) | quiet
+		return math.Float64frombits(math.Float64bits(a) | quiet)
 	case b != b:
-		return math.Float64bits(b) | quiet
+		return math.Float64frombits(math.Float64bits(b) | quiet)
 	}
-	return 0xFFF8000000000000
+	return math.Float64frombits(0xFFF8000000000000)
 }
 
-// canonical32 is the pattern of x, the canonical one for a NaN.
-func canonical32(x float32) uint32 {
+// canonical32 is x, the canonical NaN for any other one.
+func canonical32(x float32) float32 {
 	if x != x {
-		return nan32
+		return math.Float32frombits(nan32)
 	}
-	return math.Float32bits(x)
+	return x
 }
