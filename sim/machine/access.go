@@ -41,6 +41,24 @@ func (m *Machine) data(a *agent, s *Step) (ready bool, err error) {
 	return true, nil
 }
 
+// arrival waits for lines without reading their data.
+func (m *Machine) arrival(a *agent, s *Step) (ready bool, err error) {
+	for i := range s.Srcs {
+		if s.Srcs[i].Space != Line {
+			return false, m.bad(a, fmt.Sprintf("%v has no flags to wait for", s.Srcs[i]))
+		}
+		if err := m.checkRef(a, s, s.Srcs[i]); err != nil {
+			return false, err
+		}
+	}
+	flag, err := m.value(a, s)
+	if err != nil || !m.linesReady(a, s, uint32(flag)) {
+		return false, err
+	}
+	m.advance(a, s, "")
+	return true, nil
+}
+
 // checkData says whether the step makes sense.
 func (m *Machine) checkData(a *agent, s *Step) error {
 	want := 1

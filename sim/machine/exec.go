@@ -94,7 +94,13 @@ func (m *Machine) take(a *agent, s *Step) (ready bool, err error) {
 	switch s.Kind {
 	case Copy, Reduce, Stamp:
 		ready, err = m.data(a, s)
-	case Store, Add, Swap, Wait, Test, Record, Await:
+	case Wait:
+		if len(s.Srcs) > 0 {
+			ready, err = m.arrival(a, s)
+			break
+		}
+		ready, err = m.control(a, s)
+	case Store, Add, Swap, Test, Record, Await:
 		ready, err = m.control(a, s)
 	case Fence:
 		m.fence(a, s.Order, s.Scope, s.Alias)
@@ -157,7 +163,7 @@ func (m *Machine) value(a *agent, s *Step) (uint64, error) {
 	if err := m.checkWord(a, s.Base); err != nil {
 		return 0, err
 	}
-	return s.Value + m.mem[s.Base.Rank].wordAt(s.Base).value, nil
+	return s.Value + m.mem[s.Base.Rank].wordAt(s.Base).value<<s.Shift, nil
 }
 
 // control executes the kinds that work on words.

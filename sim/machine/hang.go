@@ -84,7 +84,7 @@ func (m *Machine) absent(a *agent, s *Step) *agent {
 // wait for lines.
 func (m *Machine) missingLine(a *agent, s *Step) int {
 	v, err := m.value(a, s)
-	if err != nil || s.Kind != Copy && s.Kind != Reduce {
+	if err != nil || s.Kind != Copy && s.Kind != Reduce && s.Kind != Wait {
 		return Nobody
 	}
 	for _, r := range s.Srcs {

@@ -220,3 +220,19 @@ func (m *Machine) result() *Result {
 	}
 	return r
 }
+
+// Word is the content of a word or temp as the last run left it, 0 for one that
+// no program has asked for yet.
+func (m *Machine) Word(r Ref) uint64 {
+	if mem := &m.mem[r.Rank]; r.Space == Word && r.Off < int64(len(mem.words)) || r.Space == Temp && r.Off < int64(len(mem.temps)) {
+		return mem.wordAt(r).value
+	}
+	return 0
+}
+
+// SetWord gives a word that persists its content, between two runs.
+func (m *Machine) SetWord(r Ref, value uint64) {
+	mem := &m.mem[r.Rank]
+	mem.words = grown(mem.words, int(r.Off)+1)
+	mem.words[r.Off].value = value
+}

@@ -277,3 +277,59 @@ func TestSeedIsOneExecution(t *testing.T) {
 	require.NotEqual(t, trace(1), trace(2))
 	require.Contains(t, trace(1), "store r1.temp[0] = 7 release.sys")
 }
+
+// A wait for lines takes no data and knows its peer; a step made to fail goes to
+// Fails where it has one, so that Else may mean something else; a base counts
+// shifted; and the host reads and sets words between runs.
+func TestWaitForLinesFailsShiftAndWords(t *testing.T) {
+	word := At(0, Word, 0)
+	p := script{needs: Needs{Line: 16, Words: 2, Temps: 1}, steps: [][][]Step{{{
+		{Kind: Wait, Srcs: []Ref{Lines(0, 1, 0)}, Bytes: 16, Base: word, Shift: 4, Value: 1, Deadline: Progress, Peer: 1, Else: 3},
+		{Kind: Test, Word: At(0, Temp, 0), Cmp: ZeroValue, Else: 3, Fails: 4, Peer: Nobody},
+		{Kind: Exit, Value: 10, Peer: Nobody},
+		{Kind: Exit, Value: 11, Peer: Nobody},
+		{Kind: Store, Word: At(0, Temp, 0), Value: 7, Peer: Nobody},
+		{Kind: Exit, Value: 12, Peer: Nobody},
+	}}, {{
+		{Kind: Copy, Dst: Lines(0, 1, 0), Srcs: []Ref{User(1, Src, 0, 0)}, Bytes: 16, Value: 81, Peer: Nobody},
+	}}}}
+	for _, c := range []struct {
+		name   string
+		base   uint64
+		inject []Injection
+		want   uint64
+	}{
+		{"arrives", 5, nil, 10},
+		{"another flag", 6, nil, 11},
+		{"never sent", 5, []Injection{{Rank: 1, Harm: Stop}}, 11},
+		{"fails", 5, []Injection{{Rank: 0, Step: 1, Harm: Fail}}, 12},
+	} {
+		bothSchedulers(t, func(t *testing.T, opt Options) {
+			m := newTest(2)
+			m.SetWord(word, c.base)
+			opt.Inject = c.inject
+			res, err := m.Run(p, memories(2, 4), opt)
+			require.NoError(t, err, c.name)
+			require.Equal(t, c.want, res.Ends[0][0].Status, c.name)
+			require.Equal(t, c.base, m.Word(word), "words persist")
+			require.Equal(t, c.want == 12, m.Word(At(0, Temp, 0)) == 7, c.name)
+		})
+	}
+	require.Zero(t, newTest(1).Word(At(0, Word, 99)), "nobody asked for it yet")
+
+	bad := script{needs: Needs{Box: 16}, steps: [][][]Step{{{{Kind: Wait, Srcs: []Ref{At(0, Box, 0)}, Bytes: 8, Peer: Nobody}}}}}
+	_, err := newTest(1).Run(bad, memories(1, 1), Options{})
+	require.ErrorContains(t, err, "no flags")
+}
+
+func TestTraceOfLineWaits(t *testing.T) {
+	p := each(Needs{Line: 8, Words: 1}, 1, func(int) []Step {
+		return []Step{
+			{Kind: Stamp, Dst: Lines(0, 0, 0), Bytes: 8, Base: At(0, Word, 0), Shift: 3, Value: 2, Peer: Nobody},
+			{Kind: Wait, Srcs: []Ref{Lines(0, 0, 0)}, Bytes: 8, Value: 2, Peer: 0, Note: "own"},
+		}
+	})
+	res, err := newTest(1).Run(p, memories(1, 1), Options{Trace: true})
+	require.NoError(t, err)
+	require.Equal(t, "0s r0.c0 #0 stamp r0.line0[0] of 8 flag r0.word[0]<<3+2\n0s r0.c0 #1 wait [r0.line0[0]] of 8 flag 2 (own)\n", res.Trace)
+}

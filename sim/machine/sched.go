@@ -120,6 +120,9 @@ func (m *Machine) inject(a *agent) (moved bool, err error) {
 			s.reset()
 			m.program.Step(s, a.rank, a.cta, a.pc)
 			m.log.step(m, a, s, "failed")
+			if s.Fails != 0 {
+				s.Else = s.Fails
+			}
 			m.divert(a, s, StatusFailed)
 			return true, m.after(a)
 		case Stop, Delay:

@@ -8,7 +8,8 @@ type Kind uint8
 // The kinds. Copy and Reduce work on ranges and may wait: where a source lies in
 // Line, the step waits until every line of it carries the flag Value, and data
 // and flag arrive in one access. Where the destination lies in Line, every line
-// written carries the flag Value.
+// written carries the flag Value. A Wait with Srcs waits for the flags of lines
+// alone, of Bytes bytes each, where its peer is to be known.
 const (
 	Nop     Kind = iota
 	Copy         // Dst = Srcs[0]
@@ -125,7 +126,8 @@ type Step struct {
 	// Of the kinds that work on a word.
 	Word   Ref
 	Value  uint64
-	Base   Ref    // if set, its word's content is added to Value
+	Base   Ref // if set, its word's content, shifted left by Shift, is added to Value
+	Shift  uint8
 	Expect uint64 // of Swap
 	Mask   uint64 // bits compared; 0 stands for all of them
 	Cmp    Compare
@@ -142,6 +144,8 @@ type Step struct {
 	// test fails, or the step is made to fail. 0 is none: the CTA ends with
 	// the status StatusAborted, StatusExpired or StatusFailed.
 	Else int
+	// Fails is where a step that is made to fail goes instead of Else; 0 is Else.
+	Fails int
 
 	Note string // what the step is for, in traces and reports
 }

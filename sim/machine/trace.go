@@ -45,6 +45,10 @@ func (l *logger) halt(m *Machine, rank int, in *Injection) {
 func describe(s *Step) string {
 	var b strings.Builder
 	b.WriteString(s.Kind.String())
+	if s.Kind == Wait && len(s.Srcs) > 0 {
+		fmt.Fprintf(&b, " %v of %d flag %s", s.Srcs, s.Bytes, operand(s))
+		return b.String() + note(s)
+	}
 	switch s.Kind {
 	case Copy, Reduce, Stamp:
 		describeData(&b, s)
@@ -63,10 +67,14 @@ func describe(s *Step) string {
 	default:
 		describeWord(&b, s)
 	}
-	if s.Note != "" {
-		b.WriteString(" (" + s.Note + ")")
+	return b.String() + note(s)
+}
+
+func note(s *Step) string {
+	if s.Note == "" {
+		return ""
 	}
-	return b.String()
+	return " (" + s.Note + ")"
 }
 
 func describeData(b *strings.Builder, s *Step) {
@@ -110,11 +118,15 @@ func describeWord(b *strings.Builder, s *Step) {
 }
 
 func operand(s *Step) string {
-	switch {
-	case s.Base.Space == Nothing:
+	if s.Base.Space == Nothing {
 		return fmt.Sprint(s.Value)
-	case s.Value == 0:
-		return s.Base.String()
 	}
-	return fmt.Sprintf("%v+%d", s.Base, s.Value)
+	text := s.Base.String()
+	if s.Shift > 0 {
+		text += fmt.Sprintf("<<%d", s.Shift)
+	}
+	if s.Value != 0 {
+		text += fmt.Sprintf("+%d", s.Value)
+	}
+	return text
 }
