@@ -134,7 +134,8 @@ type Result struct {
 // Run executes a program on the memory of all ranks. The error is a *Race, an
 // *api.Fault (hang or misaligned address), an *Unknown or a *BadStep, all found
 // before any data moved; an *Unknown is judged on what the sources hold when the
-// run begins. With an error the result holds the trace alone.
+// run begins. With an error of the schedule the result tells how far the CTAs came
+// and holds no Written; otherwise it is nil.
 func (m *Machine) Run(p Program, mem []api.Memory, opt Options) (*Result, error) {
 	if err := m.begin(p, mem, opt); err != nil {
 		return nil, err
@@ -144,7 +145,7 @@ func (m *Machine) Run(p Program, mem []api.Memory, opt Options) (*Result, error)
 		schedule = m.seeded
 	}
 	if err := schedule(); err != nil {
-		return &Result{Trace: m.log.text()}, err
+		return m.ends(), err
 	}
 	if err := m.moveAll(); err != nil {
 		return nil, err
@@ -202,16 +203,24 @@ func (m *Machine) live() []agent { return m.agents[:m.ctas*m.cfg.Ranks] }
 func (m *Machine) agent(rank, cta int) *agent { return &m.agents[cta*m.cfg.Ranks+rank] }
 
 func (m *Machine) result() *Result {
+	r := m.ends()
+	r.Written = make([][]api.Interval, m.cfg.Ranks)
+	for rank := range r.Written {
+		r.Written[rank] = m.written(rank)
+	}
+	return r
+}
+
+// ends is the result without what was written.
+func (m *Machine) ends() *Result {
 	r := &Result{
-		Written: make([][]api.Interval, m.cfg.Ranks),
-		Ends:    make([][]End, m.cfg.Ranks),
-		Steps:   append([]int(nil), m.steps...),
-		Now:     time.Duration(m.now),
-		Trace:   m.log.text(),
+		Ends:  make([][]End, m.cfg.Ranks),
+		Steps: append([]int(nil), m.steps...),
+		Now:   time.Duration(m.now),
+		Trace: m.log.text(),
 	}
 	ends := make([]End, m.cfg.Ranks*m.ctas)
-	for rank := range m.cfg.Ranks {
-		r.Written[rank] = m.written(rank)
+	for rank := range r.Ends {
 		r.Ends[rank] = ends[rank*m.ctas : (rank+1)*m.ctas]
 		for c := range m.ctas {
 			a := m.agent(rank, c)
