@@ -12,7 +12,7 @@ import (
 
 // execute runs a call that every rank has started.
 func (t *Team) execute(r *round) {
-	if err := mismatch(r.calls); err != nil {
+	if err := t.match(r.calls); err != nil {
 		r.fail(err)
 		return
 	}
@@ -29,7 +29,7 @@ func (t *Team) execute(r *round) {
 	}
 	switch {
 	case plan.Fault != nil:
-		r.fail(plan.Fault)
+		t.failed(r, plan, nil, plan.Fault)
 		return
 	case plan.Unknown != "":
 		r.fail(t.refused(&r.calls[0], plan.Unknown))
@@ -41,12 +41,12 @@ func (t *Team) execute(r *round) {
 func (t *Team) run(r *round, plan *api.Plan) {
 	program, err := t.session.Program(plan)
 	if err != nil {
-		r.fail(err)
+		t.failed(r, plan, nil, err)
 		return
 	}
 	result, err := t.machine.Run(program, r.mem, t.options)
 	if err != nil {
-		r.fail(t.explain(&r.calls[0], err))
+		t.failed(r, plan, result, t.explain(&r.calls[0], err))
 		return
 	}
 	if j, ok := t.session.(Judge); ok {
@@ -55,6 +55,23 @@ func (t *Team) run(r *round, plan *api.Plan) {
 	for rank := range r.outcomes {
 		r.outcomes[rank] = api.Outcome{Written: result.Written[rank]}
 	}
+}
+
+// failed ends a call that did not run to its end.
+func (t *Team) failed(r *round, plan *api.Plan, result *machine.Result, err error) {
+	if f, ok := t.session.(Failer); ok {
+		copy(r.errs, f.Failed(plan, result, err))
+		return
+	}
+	r.fail(err)
+}
+
+// match says whether the ranks have started one call.
+func (t *Team) match(calls []api.Call) error {
+	if m, ok := t.session.(Matcher); ok {
+		return m.Match(calls)
+	}
+	return mismatch(calls)
 }
 
 // explain turns what the machine found into what a caller may get.

@@ -49,3 +49,20 @@ type Poisoner interface {
 	// team is usable.
 	Poisoned(rank int) error
 }
+
+// Matcher is implemented by sessions of libraries that do not always notice
+// when ranks start different calls, or notice less. Without it any difference
+// is an *api.Mismatch.
+type Matcher interface {
+	// Match says what becomes of the calls, in rank order; nil if they run, and
+	// then as rank 0's call at each rank's own addresses.
+	Match(calls []api.Call) error
+}
+
+// Failer is implemented by sessions that remember a failed call, or give each
+// rank an error of its own for it.
+type Failer interface {
+	// Failed says what each rank returns when the plan's fault, Program or the
+	// run ended the call with err. The result is nil where nothing ran.
+	Failed(plan *api.Plan, result *machine.Result, err error) []error
+}
