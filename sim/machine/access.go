@@ -28,7 +28,9 @@ func (m *Machine) data(a *agent, s *Step) (ready bool, err error) {
 			}
 		}
 		if s.Dst.Space == Line {
-			m.setLines(a, s, flag)
+			if err := m.setLines(a, s, flag); err != nil {
+				return false, err
+			}
 		} else if err := m.touchRef(a, s, s.Dst, true); err != nil {
 			return false, err
 		}
@@ -139,9 +141,28 @@ func (m *Machine) linesReady(a *agent, s *Step, flag uint32) bool {
 	return true
 }
 
-func (m *Machine) setLines(a *agent, s *Step, flag uint32) {
-	m.mem[s.Dst.Rank].flags.set(s.Dst.Off, s.Dst.Off+s.Bytes, flag, m.published(a, s.Order, s.Scope))
+// setLines writes lines. They are atomic, but a line that two CTAs write without
+// an order between them ends with the flag and data of either.
+func (m *Machine) setLines(a *agent, s *Step, flag uint32) error {
+	f := &m.mem[s.Dst.Rank].flags
+	lo, hi := s.Dst.Off, s.Dst.Off+s.Bytes
+	self := touch{agent: a.id, time: a.time, step: uint32(a.pc)}
+	var err error
+	m.multicast = false
+	f.writers(lo, hi, func(l *run) bool {
+		if first := (touch{agent: l.from.agent, time: l.from.time, step: l.from.step}); !m.ordered(first) {
+			err = m.race(a, s.Dst, int(s.Dst.Rank), clash{first, true, max(lo, l.lo), min(hi, l.hi)}, self, true)
+		}
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	from := m.published(a, s.Order, s.Scope)
+	from.time, from.step = self.time, self.step
+	f.set(lo, hi, flag, from)
 	m.version++
+	return nil
 }
 
 // touchRef records one access of the step, of all ranks for a multicast one.

@@ -12,7 +12,8 @@ type run struct {
 // stamp is what a word or line carries besides its value: who wrote it, and
 // what that makes visible to whoever acquires it.
 type stamp struct {
-	agent uint32
+	agent, time uint32
+	step        uint32
 	rel   clock
 	alias clock
 	scope Scope
@@ -66,6 +67,15 @@ func (f *flags) set(lo, hi int64, flag uint32, from stamp) {
 		}
 	}
 	f.runs = slices.Replace(f.runs, i, j, keep[:n]...)
+}
+
+// writers calls each for the runs that overlap [lo, hi), until it returns false.
+func (f *flags) writers(lo, hi int64, each func(*run) bool) {
+	for i := f.find(lo); i < len(f.runs) && f.runs[i].lo < hi; i++ {
+		if !each(&f.runs[i]) {
+			return
+		}
+	}
 }
 
 // all reports whether every line of [lo, hi) carries flag, and calls each for

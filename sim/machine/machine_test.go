@@ -333,3 +333,20 @@ func TestTraceOfLineWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "0s r0.c0 #0 stamp r0.line0[0] of 8 flag r0.word[0]<<3+2\n0s r0.c0 #1 wait [r0.line0[0]] of 8 flag 2 (own)\n", res.Trace)
 }
+
+// Two CTAs that write one line without an order between them leave it to chance
+// whose flag and data it ends with.
+func TestLinesOfTwoWritersRace(t *testing.T) {
+	p := each(Needs{Line: 8}, 2, func(r int) []Step {
+		put := cp(Lines(0, r, 0), User(r, Src, 0, 0), 8)
+		put.Value = 1
+		return []Step{put}
+	})
+	bothSchedulers(t, func(t *testing.T, opt Options) {
+		_, err := newTest(2).Run(p, memories(2, 2), opt)
+		var race *Race
+		require.ErrorAs(t, err, &race)
+		require.Equal(t, Line, race.Space)
+		require.Equal(t, []int64{0, 8}, []int64{race.Start, race.End})
+	})
+}

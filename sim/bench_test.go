@@ -1,0 +1,108 @@
+package sim_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"example.com/tandem/api"
+	"example.com/tandem/sim"
+	"example.com/tandem/sim/nvshmem"
+	"github.com/stretchr/testify/require"
+)
+
+// BenchmarkAllReduce is a whole simulated call: one poison of the destinations,
+// plan, schedule, reduction and the check of the written intervals. The figure is
+// input elements of all ranks, in thousands of millions a second.
+func BenchmarkAllReduce(b *testing.B) {
+	for _, dtype := range []api.DType{api.BF16, api.F16, api.F32} {
+		for _, s := range []struct{ name, params string }{
+			{"one_rounding", ""},
+			{"tree", "?nvls=off&reduce_scratch_size=1073741824"},
+		} {
+			for _, c := range []struct {
+				ranks int
+				count int64
+			}{{2, 1 << 20}, {8, 1 << 20}, {72, 9 << 14}, {8, 1 << 10}} {
+				if s.name == "tree" && c.ranks == 72 {
+					continue // recursive exchange would sum on 64 ranks only
+				}
+				b.Run(fmt.Sprintf("%v/%s/ranks=%d/n=%d", dtype, s.name, c.ranks, c.count), func(b *testing.B) {
+					benchmarkCall(b, "sim:nvshmem@3.4.5"+s.params, api.Call{
+						Collective: api.AllReduce, DType: dtype, Op: api.Sum, Ranks: c.ranks, Count: c.count,
+					})
+				})
+			}
+		}
+	}
+}
+
+func benchmarkCall(b *testing.B, text string, call api.Call) {
+	spec, err := api.ParseSpec(text)
+	require.NoError(b, err)
+	team, err := sim.New(nvshmem.Family{}).Open(b.Context(), spec, api.TeamConfig{Ranks: call.Ranks})
+	require.NoError(b, err)
+	mem := make([]api.Memory, call.Ranks)
+	for r := range mem {
+		mem[r] = standardMemory(&call, r)
+		for i, p := 0, mem[r][0].Src.Payload(); i < len(p); i++ {
+			p[i] = byte(i*7+r) & 0x3F
+		}
+	}
+	b.SetBytes(call.MemoryBytes() / 2)
+	b.ResetTimer()
+	for b.Loop() {
+		for r := range mem {
+			poisonImage(mem[r][0].Dst)
+		}
+		out, err := api.Run(context.Background(), team, call, mem)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for r := range out {
+			if w := out[r].Written; len(w) != 1 || w[0].End != mem[r][0].Dst.Len() {
+				b.Fatalf("rank %d wrote %v", r, w)
+			}
+		}
+	}
+	in := float64(call.Count) * float64(call.Ranks) * float64(b.N)
+	b.ReportMetric(in/b.Elapsed().Seconds()/1e9, "Gin/s")
+}
+
+func poisonImage(m api.Image) {
+	p := m.Bytes
+	p[0] = 0xff
+	for n := 1; n < len(p); n *= 2 {
+		copy(p[n:], p[:n])
+	}
+}
+
+// standardMemory is the memory of a rank as conformance lays it out: guards of
+// 64 bytes, in place the smaller image a part of the larger.
+func standardMemory(c *api.Call, rank int) api.Memory {
+	const guard = 64
+	mem := make(api.Memory, c.Lanes())
+	for i := range mem {
+		size := int64(c.Lane(i).DType.Size())
+		src, dst := c.Addrs(i, rank)
+		image := func(elems int64, addr uint64) api.Image {
+			return api.Image{Bytes: make([]byte, elems*size+2*guard), Addr: addr, Guard: guard}
+		}
+		part := func(of api.Image, elems int64, addr uint64) api.Image {
+			off := int64(addr - of.Addr)
+			return api.Image{Bytes: of.Bytes[off : off+elems*size+2*guard], Addr: addr, Guard: guard}
+		}
+		sn, dn := c.SrcElems(i), c.DstElems(i)
+		switch {
+		case c.InPlace == api.OutOfPlace:
+			mem[i] = api.Lane{Src: image(sn, src), Dst: image(dn, dst)}
+		case sn >= dn:
+			l := image(sn, src)
+			mem[i] = api.Lane{Src: l, Dst: part(l, dn, dst)}
+		default:
+			l := image(dn, dst)
+			mem[i] = api.Lane{Src: part(l, sn, src), Dst: l}
+		}
+	}
+	return mem
+}
