@@ -65,8 +65,7 @@ func (pl *planner) checkReduce(cta *api.CTA) {
 	case algOneShot:
 		pl.fitsInt(0, cta.CTA, "elements of the helper", n)
 	case algRecExch:
-		ex := newExchange(pl.call.Ranks, pl.p)
-		pl.fitsInt(0, cta.CTA, "scratch offset", int64(ex.radix-1)*n+int64(ex.radix*ex.phases)*n)
+		pl.fitsInt(0, cta.CTA, "scratch offset", newExchange(pl.call.Ranks, pl.p).lastOffset(n))
 		pl.fitsInt(0, cta.CTA, "elements of the reduction loop", n)
 	case algSegment:
 		pl.fitsInt(0, cta.CTA, "elements of the reduction loop", min(n, pl.p.SegmentBytes()/pl.size))

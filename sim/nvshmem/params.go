@@ -147,6 +147,11 @@ func settingsOf(version string) []setting {
 	return slices.DeleteFunc(settings(), func(s setting) bool { return s.only != "" && s.only != version })
 }
 
+// defaults are the parameters of a version where nothing is set.
+func defaults(version string) Params {
+	return Params{Version: version, NVLS: true, NVLSThreshold: 2048, ScratchSize: 524288, RecExchRadix: 2, LLThreshold: 2048}
+}
+
 // ParseParams reads the version and parameters of a Spec. The error is an
 // *api.InvalidError that lists what is known.
 func ParseParams(spec api.Spec) (Params, error) {
@@ -156,7 +161,7 @@ func ParseParams(spec api.Spec) (Params, error) {
 	if !slices.Contains(versions, spec.Version) {
 		return Params{}, &api.InvalidError{Field: "version", Value: spec.Version, Reason: "unknown version of " + Name, Hint: fmt.Sprintf("known are %v", versions)}
 	}
-	p := Params{Version: spec.Version, NVLS: true, NVLSThreshold: 2048, ScratchSize: 524288, RecExchRadix: 2, LLThreshold: 2048}
+	p := defaults(spec.Version)
 	known := settingsOf(spec.Version)
 	left := len(spec.Params)
 	for _, s := range known {

@@ -61,13 +61,10 @@ func evidenceOf(version string) map[string]api.Evidence {
 // thresholds are the counts around which a version changes its mind about a
 // call, all parameters at their defaults.
 func thresholds(version string, c api.Call) []int64 {
-	if c.Validate() != nil || !c.DType.Valid() {
+	if c.Validate() != nil {
 		return nil
 	}
-	p, err := ParseParams(api.Spec{Implementation: Name, Version: version})
-	if err != nil {
-		return nil
-	}
+	p := defaults(version)
 	s := newSelector(p, &c)
 	var out []int64
 	switch c.Collective {

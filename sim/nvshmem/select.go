@@ -35,12 +35,15 @@ type selector struct {
 	size      int64 // of an element, bytes
 	multicast bool  // the team has a multicast base
 	inPlace   bool
+
+	whyScatterNVLS string // the same for every CTA and rank
 }
 
 func newSelector(p Params, call *api.Call) *selector {
 	return &selector{
 		p: p, call: call, ranks: int64(call.Ranks), count: call.Count, size: int64(call.DType.Size()),
 		multicast: p.NVLS && call.Ranks >= 2, inPlace: call.InPlace != api.OutOfPlace,
+		whyScatterNVLS: fmt.Sprintf("%s of %s has an in-switch form", call.Op, call.DType),
 	}
 }
 

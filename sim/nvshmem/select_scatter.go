@@ -44,7 +44,7 @@ func (s *selector) reduceScatter(m int64, dst, src, shifted uint64, align string
 	if why != "" {
 		return choice{algLinear, why}
 	}
-	return choice{algNVLS, "in-switch sum, min, max or bitwise operation of this type"}
+	return choice{algNVLS, s.whyScatterNVLS}
 }
 
 // noScatterNVLS says what keeps m elements from the in-switch reduce-scatter,

@@ -1,7 +1,5 @@
 package nvshmem
 
-import "math"
-
 // exchange is the shape of recursive exchange on a team: radix^phases ranks
 // take part in the hypercube of step 2, the rest hand their input to one of
 // them in step 1 and get the result back in step 3.
@@ -30,14 +28,19 @@ func (e exchange) scratch(n int64) int64 {
 	return (k-1)*n + k*phases*n + phases*n
 }
 
-// limit is the largest count whose scratch fits.
-func (e exchange) limit(p Params) int64 {
-	one := e.scratch(1)
-	if one == 0 {
-		return math.MaxInt64
+// lastOffset is the element of the scratch at which rank 0 reads the last block
+// of the last phase: radix-1 blocks of step 1, radix of every phase before, and
+// its own place, which is left empty.
+func (e exchange) lastOffset(n int64) int64 {
+	if e.phases == 0 {
+		return 0
 	}
-	return p.SegmentBytes() / one
+	k := int64(e.radix)
+	return (k-1)*n + k*int64(e.phases-1)*n + (k-1)*n
 }
+
+// limit is the largest count whose scratch fits.
+func (e exchange) limit(p Params) int64 { return p.SegmentBytes() / e.scratch(1) }
 
 // sendsTo is the rank that folds the input of rank in step 1; -1 if rank takes
 // part in step 2. Groups of radix ranks fold into their last; a last, smaller
