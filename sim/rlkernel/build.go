@@ -10,9 +10,10 @@ const (
 	doLaunch                // host: enqueue the next stream operation
 	doSync                  // host: wait for the first n stream operations
 	doRaise                 // host: give up
-	doExit                  // host: end with status n
+	doExit                  // end with status n
+	doDie                   // stream: the context is lost
 	doOwe                   // stream: add n to word from
-	doBegin                 // stream: wait until operation n is enqueued
+	doBegin                 // stream: wait until operation n is enqueued; go to from if it never is
 	doEnd                   // stream: an operation has ended
 	doPoll                  // stream: wait until word from of peer reaches the own stage word
 	doPublish               // stream: stage = stage + 1
@@ -32,7 +33,7 @@ type item struct {
 	width  uint8
 	peer   int16
 	lane   int32
-	onFail int // host: the step to go to when this one fails
+	onFail int // the step to go to when this one fails
 	from   int64
 	n      int64
 	shift  int64
@@ -80,17 +81,33 @@ func (b *builder) owe() {
 	}
 }
 
-// handlers appends, for every number of launches, what the host does when it
-// fails after so many: it gives up and says how far it came. Until now onFail
-// was that number.
+// handlers appends what the host and the stream do when a step of theirs fails.
+// The host gives up and says after how many launches, which is what onFail was
+// until now; the stream is dead. The handlers themselves try again.
 func (b *builder) handlers() {
 	first := len(b.host)
 	for i := range b.host {
 		b.host[i].onFail = first + 2*b.host[i].onFail
 	}
 	for n := range b.launches + 1 {
-		b.host = append(b.host, item{do: doRaise, op: "exception"}, item{do: doExit, n: int64(hostRaised) + n, op: "exception"})
+		at := len(b.host)
+		b.host = append(b.host,
+			item{do: doRaise, onFail: at, op: "exception"},
+			item{do: doExit, n: int64(hostRaised) + n, onFail: at + 1, op: "exception"})
 	}
+	b.stream = append(b.stream, item{do: doExit, op: "return"})
+	left := len(b.stream)
+	die := left + 1
+	for i := range b.stream {
+		b.stream[i].onFail = die
+		if b.stream[i].do == doBegin {
+			b.stream[i].from = int64(left)
+		}
+	}
+	b.stream = append(b.stream,
+		item{do: doExit, n: int64(streamLeft), onFail: left, op: "never enqueued"},
+		item{do: doDie, onFail: die, op: "device fault"},
+		item{do: doExit, n: int64(streamDied), onFail: die + 1, op: "device fault"})
 }
 
 func (b *builder) hostMeet(op string) {

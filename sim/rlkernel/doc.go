@@ -8,10 +8,12 @@
 // path; so all that the paths change is time, alignment rules and what is left
 // behind when a launch fails.
 //
-// A [Plan] is computed from a call and the addresses of its buffers. A
-// [Program] executes the plan it is handed on a simulated machine. [Host] is
-// the part of the class that lives between calls: the signatures it has seen,
-// the staged input it believes to be pending, a context lost to a fault.
+// [Plan] is computed from a call and the addresses of its buffers. A [Program]
+// executes the plan it is handed on a simulated machine: a host that enqueues
+// and a stream that executes, for every rank. What lives between the calls of a
+// team, the signatures compared, the staged input that an exception left
+// pending, a context lost to a fault, is kept by the session that [Family.Open]
+// returns.
 //
 // The rule users break: the waits of this library have no deadline. A rank that
 // misses a call, in whatever way, leaves the others waiting for ever, and they

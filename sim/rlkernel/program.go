@@ -29,14 +29,21 @@ const (
 	tempLaunched  = iota // stream operations enqueued
 	tempCompleted        // stream operations ended
 	tempRaised           // the host has given up
+	tempDead             // the device has faulted
 	temps
 )
 
-// Statuses of the host CTA besides those of package machine: refused, and from
-// hostRaised on one more than the number of launches that had been made.
+// Statuses of the host CTA besides those of package machine: refused, and
+// hostRaised plus the number of launches made before the exception.
 const (
 	hostRefused uint64 = 1
 	hostRaised  uint64 = 2
+)
+
+// Statuses of the stream CTA: it was never told to go on, or it faulted.
+const (
+	streamLeft uint64 = 1
+	streamDied uint64 = 2
 )
 
 // tree is the reduction of every path.
@@ -142,7 +149,7 @@ func (p *Program) hostStep(dst *machine.Step, rank int, it *item) {
 		dst.Kind, dst.Word = machine.Record, machine.At(rank, machine.Temp, tempLaunched)
 	case doSync:
 		dst.Kind, dst.Word, dst.Value = machine.Await, machine.At(rank, machine.Temp, tempCompleted), uint64(it.n)
-		dst.Peer = rank
+		dst.Peer, dst.Aborts[0] = rank, machine.At(rank, machine.Temp, tempDead)
 	case doRaise:
 		dst.Kind, dst.Word, dst.Value = machine.Store, machine.At(rank, machine.Temp, tempRaised), 1
 		dst.Order = machine.Release
@@ -152,13 +159,19 @@ func (p *Program) hostStep(dst *machine.Step, rank int, it *item) {
 }
 
 func (p *Program) streamStep(dst *machine.Step, rank int, it *item) {
+	dst.Else = it.onFail
 	own := func(word int64) machine.Ref { return machine.At(rank, machine.Word, word) }
 	switch it.do {
 	case doOwe:
 		dst.Kind, dst.Word, dst.Value = machine.Add, own(it.from), uint64(it.n)
 	case doBegin:
 		dst.Kind, dst.Word, dst.Value = machine.Await, machine.At(rank, machine.Temp, tempLaunched), uint64(it.n)
-		dst.Aborts[0] = machine.At(rank, machine.Temp, tempRaised)
+		dst.Aborts[0], dst.Else, dst.Fails = machine.At(rank, machine.Temp, tempRaised), int(it.from), it.onFail
+	case doDie:
+		dst.Kind, dst.Word, dst.Value = machine.Store, machine.At(rank, machine.Temp, tempDead), 1
+		dst.Order = machine.Release
+	case doExit:
+		dst.Kind, dst.Value = machine.Exit, uint64(it.n)
 	case doEnd:
 		dst.Kind, dst.Word = machine.Record, machine.At(rank, machine.Temp, tempCompleted)
 	case doPoll:
