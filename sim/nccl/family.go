@@ -32,17 +32,19 @@ func (Family) Implementations() []api.Implementation {
 	}}
 }
 
-// Plan says what the library would do; addresses change nothing.
-func (Family) Plan(spec api.Spec, call api.Call, _ sim.Addrs) (*api.Plan, error) {
-	return Plan(spec, call)
-}
+// Plan says what the library would do.
+func (Family) Plan(spec api.Spec, call api.Call) (*api.Plan, error) { return Plan(spec, call) }
 
-// Open checks the spec; a communicator keeps nothing from call to call.
+// Open checks the spec.
 func (Family) Open(spec api.Spec, _ api.TeamConfig) (sim.Session, error) {
 	_, err := parseParams(spec)
-	return session{}, err
+	return session{spec}, err
 }
 
-type session struct{}
+// session keeps nothing of a communicator from call to call.
+type session struct{ spec api.Spec }
+
+// Plan ignores the addresses: nothing the library decides depends on them.
+func (s session) Plan(call api.Call, _ sim.Addrs) (*api.Plan, error) { return Plan(s.spec, call) }
 
 func (session) Program(plan *api.Plan) (machine.Program, error) { return newProgram(plan), nil }
