@@ -32,9 +32,7 @@ func cascade(dst, src uint64, bytes int64, widths []int64) (words api.WordCount,
 		default:
 			words.W4 = n
 		}
-		if touched += n * w; touched == bytes {
-			break
-		}
+		touched += n * w
 	}
 	return words, touched
 }
@@ -42,12 +40,12 @@ func cascade(dst, src uint64, bytes int64, widths []int64) (words api.WordCount,
 // aligned4 reports whether a 4-byte word may start at both addresses.
 func aligned4(dst, src uint64) bool { return dst%4 == 0 && src%4 == 0 }
 
-// starts are the addresses at which a slice begins, and those of the things it
-// is a part of.
+// starts are the addresses at which a slice begins, and where what it is a part
+// of begins.
 type starts struct {
 	dst, src       uint64 // of the slice
-	ctaDst, ctaSrc uint64 // of the CTA's range
 	ptrDst, ptrSrc uint64 // the caller's pointers
+	cta            uint64 // from those to the CTA's range, in bytes
 }
 
 // cause says why a cascade that begins at s lost what it lost.
@@ -57,7 +55,7 @@ func (s starts) cause() api.Cause {
 		return api.OddTail
 	case !aligned4(s.ptrDst, s.ptrSrc):
 		return api.OddPointer
-	case !aligned4(s.ctaDst, s.ctaSrc):
+	case s.cta%4 != 0:
 		return api.OddCTAStart
 	}
 	return api.OddSliceStart

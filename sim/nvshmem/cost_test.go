@@ -74,6 +74,7 @@ func TestSegmentRounds(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
+	wide := func(c api.Call) api.Call { c.DType = api.F32; return c }
 	for _, c := range []struct {
 		spec string
 		call api.Call
@@ -84,6 +85,8 @@ func TestBytes(t *testing.T) {
 		// Recursive exchange: once a phase; with 5 ranks the folder of step 1 sends back too.
 		{"3.4.5?nvls=off", block(allReduce(4, 1000, 0)), 2 * 2000},
 		{"3.4.5?nvls=off", block(allReduce(5, 1000, 0)), 3 * 2000},
+		// LL: data and flags.
+		{"3.4.5?nvls=off", wide(block(allReduce(4, 100, 0))), 2 * 3 * 400},
 		// Two-shot: what a rank multicasts; one-shot sends nothing.
 		{"2dca770", block(allReduce(4, 4096, 0)), 2048},
 		{"2dca770", block(allReduce(4, 1024, 0)), 0},

@@ -82,8 +82,7 @@ type planner struct {
 	*selector
 	spec api.Spec
 
-	src, dst       []uint64 // of each rank
-	ptrSrc, ptrDst uint64   // the buffers the caller allocated; one in place
+	src, dst []uint64 // of each rank
 
 	split split
 	align string // the reading of PR #131 in force
@@ -108,17 +107,11 @@ func (pl *planner) place(addrs func(lane, rank int) (src, dst uint64)) error {
 			}
 		}
 	}
-	pl.ptrSrc, pl.ptrDst = pl.src[0], pl.dst[0]
 	srcShared, dstShared := true, true
 	if pl.inPlace {
 		// One buffer: only the larger of the two is symmetric.
 		src, dst := pl.call.Collective.Blocks(pl.call.Ranks)
 		srcShared, dstShared = src >= dst, dst >= src
-		if srcShared {
-			pl.ptrDst = pl.ptrSrc
-		} else {
-			pl.ptrSrc = pl.ptrDst
-		}
 	}
 	for r := range pl.src {
 		if (srcShared && pl.src[r] != pl.src[0]) || (dstShared && pl.dst[r] != pl.dst[0]) {

@@ -107,6 +107,7 @@ func TestThresholdIsSaidAtTheThreshold(t *testing.T) {
 		require.Len(t, at.Kernels[0].CTAs, 16)
 		require.Contains(t, joined(at.Notes), text)
 		require.Contains(t, joined(at.Notes), "says above")
+		require.NotContains(t, joined(plan(t, version, allReduce(2, 131073, 0)).Notes), text)
 		below := plan(t, version, allReduce(2, 131071, 0))
 		require.Len(t, below.Kernels[0].CTAs, 1)
 		require.NotContains(t, joined(below.Notes), text)

@@ -40,11 +40,10 @@ func (pl *planner) inSwitch(cta *api.CTA) {
 	}
 }
 
-// starts completes the addresses of a slice with those of its CTA's range,
-// counted from the caller's pointers.
+// starts completes the addresses of a slice of cta. Rank 0's buffers begin where
+// the caller's do, in place too.
 func (pl *planner) starts(cta *api.CTA, dst, src uint64) starts {
-	at := pl.bytesAt(cta.Start)
-	return starts{dst: dst, src: src, ctaDst: pl.ptrDst + at, ctaSrc: pl.ptrSrc + at, ptrDst: pl.ptrDst, ptrSrc: pl.ptrSrc}
+	return starts{dst: dst, src: src, ptrDst: pl.dst[0], ptrSrc: pl.src[0], cta: pl.bytesAt(cta.Start)}
 }
 
 // walk sends a slice through the word cascade, notes what it lost, and returns

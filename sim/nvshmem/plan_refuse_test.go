@@ -86,7 +86,8 @@ func TestRaces(t *testing.T) {
 		{"NVLS in place on the own block", "3.4.5", inPlace(block(scatter(2, api.F32, api.Sum, 64)), api.InPlaceOwn), ""},
 		{"P2P in place on the own block", "3.4.5?nvls=off", inPlace(block(scatter(4, api.F32, api.Sum, 64)), api.InPlaceOwn), ""},
 		{"several CTAs, P2P in place", "3.4.5", inPlace(scatter(2, api.BF16, api.Max, 262144), api.InPlaceOwn), "into which the other CTAs store"},
-		{"several CTAs, the last P2P, in place", "3.4.5", inPlace(scatter(2, api.BF16, api.Sum, 262145), api.InPlaceOwn), "into which the other CTAs store"},
+		{"several CTAs, the last P2P, in place", "3.4.5", inPlace(scatter(2, api.BF16, api.Sum, 262145), api.InPlaceOwn), "1 of 16 CTAs send blocks"},
+		{"several CTAs, P2P on rank 1, in place", "pr131?rs_align=pointer", inPlace(scatter(2, api.BF16, api.Sum, 262145), api.InPlaceOwn), "16 of 16 CTAs send blocks"},
 		{"several CTAs on NVLS in place", "3.4.5", inPlace(scatter(2, api.F32, api.Sum, 262144), api.InPlaceOwn), ""},
 		{"several CTAs, P2P out of place", "3.4.5", scatter(2, api.BF16, api.Max, 262144), ""},
 		{"in place without elements", "3.4.5", inPlace(block(scatter(2, api.F32, api.Sum, 0)), api.InPlaceStart), ""},
@@ -162,6 +163,7 @@ func TestEvidenceAndContract(t *testing.T) {
 		{"3.4.5", allReduce(2, 1048576, 0), "two_shot", api.FromSource, api.Faithful},
 		{"3.4.5?nvls=off", allReduce(2, 1048576, 0), "segment", api.Recorded, api.Exact},
 		{"3.4.5?nvls=off", allReduce(3, 1048576, 0), "segment", api.FromSource, api.Exact},
+		{"3.4.5", allReduce(2, 1048574, 0), "segment", api.FromSource, api.Exact}, // the split into CTAs was not recorded
 		{"3.4.5?nvls=off&reduce_recexch_kval=4", allReduce(4, 100, 0), "recexch", api.FromSource, api.Exact},
 		{"3.4.5?nvls=off", allReduce(4, 100, 0), "recexch", api.Recorded, api.Exact},
 		{"3.4.5", block(scatter(2, api.F16, api.Sum, 64)), "nvls", api.FromSource, api.Faithful},

@@ -233,6 +233,7 @@ func Test10_14ManyCTAs(t *testing.T) {
 	require.Equal(t, map[string]int{"ll": 128}, mix(p))
 	require.Contains(t, p.Unknown, "race: 128 CTAs are on the LL algorithm")
 	require.Empty(t, plan(t, "3.4.5?max_ctas=64", call).Unknown)
+	require.Contains(t, plan(t, "3.4.5?max_ctas=2&fcollect_ll_threshold=131072", call).Unknown, "race: 2 CTAs")
 	require.Empty(t, plan(t, "3.4.5", block(allReduce(2, 256, 0))).Unknown)
 }
 

@@ -69,7 +69,10 @@ func (s *selector) allReduce(n int64, dst, src uint64) choice {
 	common := s.noNVLS(n, dst, src)
 	one, two := common, common
 	if common == "" {
-		one, two = s.noOneShot(n, dst == src), s.noTwoShot(n)
+		two = s.noTwoShot(n)
+		if dst == src {
+			one = "in place, so no one-shot"
+		}
 	}
 	switch s.p.ReduceAlgo {
 	case 0, 1, 2:
@@ -99,7 +102,8 @@ func (s *selector) allReduce(n int64, dst, src uint64) choice {
 }
 
 // noNVLS says what keeps n elements from both in-switch algorithms of
-// all-reduce; "" if nothing does.
+// all-reduce; "" if nothing does. The library names single 16-bit elements apart,
+// whose length is no multiple of 4 either.
 func (s *selector) noNVLS(n int64, dst, src uint64) string {
 	if why := s.noMulticast(); why != "" {
 		return why
@@ -115,16 +119,6 @@ func (s *selector) noNVLS(n int64, dst, src uint64) string {
 		return "destination not 4-byte aligned"
 	case s.p.after() && src%4 != 0:
 		return "source not 4-byte aligned"
-	}
-	return ""
-}
-
-func (s *selector) noOneShot(n int64, samePointer bool) string {
-	switch {
-	case s.half() && n == 1:
-		return "one 16-bit element"
-	case samePointer:
-		return "in place, so no one-shot"
 	}
 	return ""
 }

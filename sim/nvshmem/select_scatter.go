@@ -61,8 +61,6 @@ func (s *selector) noScatterNVLS(m int64) string {
 		return "of the types narrower than 4 bytes only bf16 and f16 sums use NVLS"
 	case wide && (op == api.Min || op == api.Max) && s.call.DType.Float():
 		return "min and max of floats have no in-switch form here"
-	case s.half() && m < 2:
-		return "one 16-bit element"
 	case s.half() && s.ranks%2 != 0:
 		return "16-bit sums use NVLS on an even number of ranks only"
 	case m*s.size%4 != 0:

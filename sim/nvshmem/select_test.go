@@ -49,6 +49,9 @@ func TestAllReduceTakes(t *testing.T) {
 	} {
 		require.Equal(t, map[string]int{c.want: 1}, mix(plan(t, c.spec, c.call)), "%s %s", c.spec, c.call)
 	}
+	sub := call(api.I32, api.Sum, 4, 4, api.Block)
+	sub.Team = api.SubTeam
+	require.Equal(t, map[string]int{"segment": 1}, mix(plan(t, "3.4.5", sub)), "no LL in a sub team")
 }
 
 func TestReduceScatterTakes(t *testing.T) {
