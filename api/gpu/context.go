@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"slices"
 	"sync/atomic"
 	"unsafe"
 )
@@ -119,5 +120,5 @@ func (m HostMemory) aligned(off, size int) []byte {
 	if off%size != 0 {
 		panic("gpu: offset into host memory is not aligned to the word")
 	}
-	return m.Bytes[off : off+size : off+size]
+	return slices.Clip(m.Bytes)[off : off+size]
 }
