@@ -12,6 +12,10 @@ import (
 
 // execute runs a call that every rank has started.
 func (t *Team) execute(r *round) {
+	if runner, ok := t.session.(Runner); ok {
+		t.let(runner, r, "")
+		return
+	}
 	if err := t.match(r.calls); err != nil {
 		r.fail(err)
 		return
@@ -36,6 +40,21 @@ func (t *Team) execute(r *round) {
 		return
 	}
 	t.run(r, plan)
+}
+
+// let has the session execute a call on the ranks that have started it.
+func (t *Team) let(runner Runner, r *round, why string) {
+	if err := checkSharing(r.mem); err != nil {
+		r.fail(err)
+		return
+	}
+	calls := make([]*api.Call, len(r.calls))
+	for rank := range calls {
+		if r.started[rank] {
+			calls[rank] = &r.calls[rank]
+		}
+	}
+	r.outcomes, r.errs = runner.Run(t.options, calls, r.mem, why)
 }
 
 func (t *Team) run(r *round, plan *api.Plan) {

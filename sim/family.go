@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"example.com/tandem/api"
 	"example.com/tandem/sim/machine"
 )
@@ -65,4 +67,20 @@ type Failer interface {
 	// Failed says what each rank returns when the plan's fault, Program or the
 	// run ended the call with err. The result is nil where nothing ran.
 	Failed(plan *api.Plan, result *machine.Result, err error) []error
+}
+
+// Runner is implemented by sessions of libraries whose ranks find out for
+// themselves who has come and what was started. It executes calls in the place
+// of Plan and Program; Judge, Matcher and Failer are not asked.
+type Runner interface {
+	// Check is what Start refuses before anything of the call leaves the rank.
+	Check(rank int, call *api.Call, mem api.Memory) error
+	// Run executes one call and says what each rank returns. calls[rank] is nil
+	// for a rank that has not started it; why then says what made the others
+	// stop waiting.
+	Run(opt machine.Options, calls []*api.Call, mem []api.Memory, why string) ([]api.Outcome, []error)
+	// Patience is how long, in real time, a rank waits for the others to start.
+	Patience() time.Duration
+	// Close ends the team. It is called once, when no call runs.
+	Close(opt machine.Options) error
 }

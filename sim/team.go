@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"example.com/tandem/api"
 	"example.com/tandem/sim/arith"
@@ -54,12 +55,26 @@ func (t *Team) Members() []api.Member {
 func (t *Team) Close(context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	closed := t.closed
 	t.closed = true
 	for _, r := range t.rounds {
-		r.abort("the team was closed")
+		t.abandon(r, "the team was closed")
 	}
 	t.rounds = nil
+	if c, ok := t.session.(Runner); ok && !closed {
+		return c.Close(t.options)
+	}
 	return nil
+}
+
+// abandon ends a round that some ranks have not come to.
+func (t *Team) abandon(r *round, why string) {
+	if runner, ok := t.session.(Runner); ok {
+		t.let(runner, r, why)
+		r.end()
+		return
+	}
+	r.abort(why)
 }
 
 // round is one call as the ranks start it.
@@ -154,6 +169,11 @@ func (t *Team) check(rank int, call *api.Call, mem api.Memory) error {
 	if err := call.CheckMemory(rank, mem); err != nil {
 		return err
 	}
+	if r, ok := t.session.(Runner); ok {
+		if err := r.Check(rank, call, mem); err != nil {
+			return err
+		}
+	}
 	return checkAliasing(rank, mem)
 }
 
@@ -170,12 +190,12 @@ func (t *Team) join(rank int) *round {
 }
 
 // leave aborts a round that a rank stopped waiting for.
-func (t *Team) leave(r *round) {
+func (t *Team) leave(r *round, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, open := range t.rounds {
 		if open == r {
-			r.abort("a rank stopped waiting")
+			t.abandon(r, why)
 			t.rounds = append(t.rounds[:i:i], t.rounds[i+1:]...)
 			return
 		}
@@ -194,10 +214,19 @@ func (p *pending) Wait(ctx context.Context) (api.Outcome, error) {
 	select {
 	case <-p.round.done:
 	default:
+		var late <-chan time.Time
+		if r, ok := p.team.session.(Runner); ok {
+			timer := time.NewTimer(r.Patience())
+			defer timer.Stop()
+			late = timer.C
+		}
 		select {
 		case <-p.round.done:
 		case <-ctx.Done():
-			p.team.leave(p.round)
+			p.team.leave(p.round, "a rank stopped waiting")
+			<-p.round.done
+		case <-late:
+			p.team.leave(p.round, "its deadline passed")
 			<-p.round.done
 		}
 	}
