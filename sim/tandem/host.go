@@ -1,0 +1,259 @@
+package tandem
+
+import "example.com/tandem/sim/machine"
+
+// host is the host's part of a launch: it launches the kernel, waits for it, and
+// returns an error only when nothing of the call can touch the caller's memory
+// any more, or else says which memory that is.
+//
+//	launch   busy, and the kernel goes
+//	wait     until it has ended; it bounds itself, and if not is told to stop
+//	check    it did not fail, and the team is not poisoned
+//	failed   tell the peers; wait for each that is in the call to have left it
+//	seen     the peers' state words, for blame
+//	done     no longer busy; then what the caller does
+type host struct {
+	*launch
+	starts [hostParts]int
+}
+
+type hostPart uint8
+
+const (
+	hLaunch hostPart = iota
+	hWait
+	hCheck
+	hNoLaunch // the launch failed
+	hBroken   // the host itself failed
+	hCrashed
+	hFailed
+	hLeft
+	hOver
+	hLost
+	hSeen
+	hDone
+	hAfter
+	hEnd
+	hostParts
+)
+
+var hostTable = [hostParts]struct {
+	size func(*host) int
+	step func(*host, *machine.Step, int)
+}{
+	hLaunch:   {steps(3), (*host).start},
+	hWait:     {steps(12), (*host).wait},
+	hCheck:    {steps(5), (*host).check},
+	hNoLaunch: {steps(6), (*host).noLaunch},
+	hBroken:   {steps(5), (*host).broken},
+	hCrashed:  {steps(1), (*host).crashed},
+	hFailed:   {func(h *host) int { return 4 + h.ranks() - 1 }, (*host).failed},
+	hLeft:     {func(h *host) int { return leftSteps * (h.ranks() - 1) }, (*host).left},
+	hOver:     {steps(2), (*host).over},
+	hLost:     {steps(1), (*host).lost},
+	hSeen:     {func(h *host) int { return h.ranks() + 2 }, (*host).seen},
+	hDone:     {steps(1), (*host).done},
+	hAfter:    {func(h *host) int { return len(h.after) }, (*host).caller},
+	hEnd:      {steps(0), nil},
+}
+
+func steps(n int) func(*host) int { return func(*host) int { return n } }
+
+func newHost(l *launch) *host {
+	h := &host{launch: l}
+	at := 0
+	for part := range hostParts {
+		h.starts[part] = at
+		at += hostTable[part].size(h)
+	}
+	return h
+}
+
+func (h *host) size() int { return h.starts[hEnd] }
+
+// step is step i; its jumps count from the host's first step of this launch.
+func (h *host) step(s *machine.Step, i int) {
+	part := hLaunch
+	for h.starts[part+1] <= i {
+		part++
+	}
+	if s.Fails = i + 1; part < hNoLaunch { // what fails in the aftermath is passed over
+		s.Fails = h.starts[hBroken]
+	}
+	hostTable[part].step(h, s, i-h.starts[part])
+}
+
+func (h *host) start(s *machine.Step, i int) {
+	s.Fails = h.starts[hNoLaunch]
+	switch i {
+	case 0:
+		s.Kind = machine.Begin
+	case 1:
+		store(s, h.word(wBusy), 1, machine.Release, machine.System)
+	case 2:
+		count(s, h.temp(tLaunched))
+		s.Note = "launch"
+	}
+}
+
+// ended waits for the kernel to have ended.
+func (h *host) ended(s *machine.Step, d machine.Deadline, otherwise int) {
+	s.Kind, s.Word, s.Value = machine.Await, h.temp(tEnded), uint64(h.grid)
+	s.Deadline, s.Else = d, otherwise
+}
+
+func (h *host) wait(s *machine.Step, i int) {
+	at := h.starts[hWait]
+	switch i {
+	case 0, 3, 6:
+		d := machine.Progress
+		if i == 0 {
+			d = machine.Arrive
+		}
+		h.ended(s, d, at+i+2)
+	case 1, 4, 7:
+		jump(s, h.starts[hCheck])
+	case 2, 5, 9:
+		s.Kind = machine.Begin
+	case 8:
+		store(s, h.word(wHostAbort), abortBy(h.rank), machine.Release, machine.System)
+	case 10:
+		h.ended(s, machine.Progress, h.starts[hLost])
+		s.Fails = h.starts[hLost]
+	case 11:
+		jump(s, h.starts[hCheck])
+	}
+}
+
+func (h *host) check(s *machine.Step, i int) {
+	failed := h.starts[hFailed]
+	switch i {
+	case 0:
+		test(s, h.temp(tCrashed), machine.ZeroValue, 0, h.starts[hCrashed])
+	case 1:
+		test(s, h.word(wPoison), machine.ZeroValue, 0, failed)
+	case 2:
+		test(s, h.temp(tStatus(h.grid, 0)), machine.Equal, statusOK, failed)
+	case 3:
+		store(s, h.temp(tOutcome), outcomeGood, machine.Release, machine.System)
+	case 4:
+		jump(s, h.starts[hDone])
+	}
+}
+
+func (h *host) noLaunch(s *machine.Step, i int) {
+	switch i {
+	case 0:
+		store(s, h.temp(tCancelled), 1, machine.Release, machine.System)
+	case 1:
+		swapOnce(s, h.word(wState), state(causeLaunch, h.rank), h.starts[hNoLaunch]+2)
+	case 2:
+		count(s, h.temp(tLaunched)) // so that the model's CTAs end
+	default:
+		h.stop(s, i-3)
+	}
+}
+
+func (h *host) broken(s *machine.Step, i int) {
+	switch i {
+	case 0:
+		swapOnce(s, h.word(wState), state(causeHost, h.rank), h.starts[hBroken]+1)
+	case 1:
+		store(s, h.word(wHostAbort), abortBy(h.rank), machine.Release, machine.System)
+	default:
+		h.stop(s, i-2)
+	}
+}
+
+// stop waits for a kernel that has been told to end.
+func (h *host) stop(s *machine.Step, i int) {
+	switch i {
+	case 0:
+		s.Kind = machine.Begin
+	case 1:
+		h.ended(s, machine.Progress, h.starts[hLost])
+		s.Fails = h.starts[hLost]
+	case 2:
+		jump(s, h.starts[hFailed])
+	}
+}
+
+func (h *host) crashed(s *machine.Step, i int) {
+	swapOnce(s, h.word(wState), state(causeKernel, h.rank), h.starts[hFailed])
+}
+
+// failed: the kernel has ended, so it has left, whatever it could still say.
+func (h *host) failed(s *machine.Step, i int) {
+	switch n := h.ranks() - 1; i {
+	case 0:
+		storeOf(s, h.word(wLeft), h.word(wEntered), 0, machine.Release, machine.System)
+	case 1:
+		store(s, h.word(wPoison), 1, machine.Release, machine.System)
+	case n + 2: // a peer that comes in later sees the abort, or we see it in
+		fence(s)
+	case n + 3:
+		s.Kind = machine.Begin
+	default:
+		store(s, ref(h.peer(i-2), wAbort), abortBy(h.rank), machine.Release, machine.System)
+		s.Note = "abort"
+	}
+}
+
+const leftSteps = 4
+
+// left waits for every peer that is in this call to touch our memory no more.
+func (h *host) left(s *machine.Step, i int) {
+	peer, unit := h.peer(i/leftSteps), h.starts[hLeft]+i/leftSteps*leftSteps
+	missing, next := unit+3, unit+leftSteps
+	s.Base, s.Cmp = h.word(wEntered), machine.Reached
+	switch i % leftSteps {
+	case 0:
+		test(s, ref(peer, wEntered), machine.Reached, 0, next)
+	case 1:
+		s.Kind, s.Word, s.Order = machine.Wait, ref(peer, wLeft), machine.Acquire
+		s.Deadline, s.Peer, s.Else = machine.Progress, peer, missing
+	case 2:
+		jump(s, next)
+	case 3:
+		s.Base = machine.Ref{}
+		store(s, h.temp(tLeaked(h.ranks(), h.grid, peer)), 1, machine.Release, machine.System)
+	}
+	s.Fails = missing
+}
+
+func (h *host) over(s *machine.Step, i int) {
+	if i == 0 {
+		store(s, h.temp(tOutcome), outcomeFailed, machine.Release, machine.System)
+		return
+	}
+	jump(s, h.starts[hSeen])
+}
+
+func (h *host) lost(s *machine.Step, i int) {
+	store(s, h.temp(tOutcome), outcomeLost, machine.Release, machine.System)
+}
+
+func (h *host) seen(s *machine.Step, i int) {
+	switch i {
+	case h.ranks():
+		storeOf(s, h.temp(tAborted), h.word(wAbort), 0, machine.Relaxed, machine.System)
+	case h.ranks() + 1:
+		test(s, h.temp(tOutcome), machine.NotEqual, outcomeLost, h.starts[hEnd])
+	default:
+		storeOf(s, h.temp(tSeen(h.ranks(), h.grid, i)), ref(i, wState), 0, machine.Relaxed, machine.System)
+	}
+}
+
+func (h *host) done(s *machine.Step, i int) {
+	store(s, h.word(wBusy), 0, machine.Release, machine.System)
+}
+
+// caller is what the caller does with his memory when the call has returned.
+func (h *host) caller(s *machine.Step, i int) {
+	srcs := append(s.Srcs, h.after[i].Srcs...)
+	*s = h.after[i]
+	s.Srcs = srcs
+	if s.Else < 0 { // to the end
+		s.Else = h.starts[hEnd]
+	}
+}

@@ -1,0 +1,210 @@
+package tandem
+
+import (
+	"fmt"
+	"slices"
+
+	"example.com/tandem/api"
+	"example.com/tandem/sim/machine"
+)
+
+// verdict reads what a run left in the ranks' words and says what each rank
+// returns.
+type verdict struct {
+	*Session
+	launches stream // one launch a rank, none for a rank that has not come
+	mem      []api.Memory
+	why      string // what made the others stop waiting, "" if all had come
+}
+
+func (v *verdict) launch(rank int) *launch {
+	if len(v.launches[rank]) == 0 {
+		return nil
+	}
+	return v.launches[rank][0]
+}
+
+func (v *verdict) temp(rank int, off int64) uint64 {
+	return v.machine.Word(machine.At(rank, machine.Temp, v.launch(rank).temps+off))
+}
+
+func (v *verdict) outcome(rank int) uint64 {
+	if v.launch(rank) == nil {
+		return outcomeNone
+	}
+	return v.temp(rank, tOutcome)
+}
+
+// errors is one error a rank, or nil if the call went well. In one process the
+// ranks know of each other, so a call that failed anywhere has failed everywhere.
+func (v *verdict) errors() []error {
+	bad := slices.IndexFunc(v.launches, func(l []*launch) bool { return len(l) == 0 || v.outcome(l[0].rank) != outcomeGood })
+	if bad < 0 {
+		return nil
+	}
+	errs := make([]error, v.ranks)
+	for r := range errs {
+		if l := v.launch(r); l == nil {
+			errs[r] = &api.Aborted{Rank: r, Cause: r, Chain: []int{r}, Reason: v.absence(r)}
+		} else if m := v.mismatch(r); m != nil {
+			errs[r] = m
+		} else {
+			errs[r] = v.aborted(r)
+		}
+	}
+	return errs
+}
+
+func (v *verdict) absence(rank int) string {
+	text := fmt.Sprintf("rank %d has not started the call", rank)
+	if v.why != "" {
+		text += " when " + v.why
+	}
+	return text
+}
+
+// mismatch is the error of a rank in a call that some rank found to be another's.
+func (v *verdict) mismatch(rank int) error {
+	found := slices.ContainsFunc(v.launches, func(l []*launch) bool {
+		if len(l) == 0 {
+			return false
+		}
+		c, _ := readState(v.machine.Word(ref(l[0].rank, wState)))
+		return c == causeMismatch
+	})
+	if !found {
+		return nil
+	}
+	mine := v.launch(rank)
+	for other := range v.ranks {
+		if l := v.launch(other); l != nil && l.hash != mine.hash {
+			return &api.Mismatch{Rank: rank, Other: other, Call: mine.call.String(), OtherCall: l.call.String(), CallHash: mine.hash, OtherHash: l.hash}
+		}
+	}
+	return nil
+}
+
+// seen is the state word of a peer as the host of rank found it; a rank without
+// a host any more is told what there is now.
+func (v *verdict) seen(rank, peer int) uint64 {
+	if l := v.launch(rank); v.outcome(rank) == outcomeFailed || v.outcome(rank) == outcomeLost {
+		return v.temp(rank, tSeen(v.ranks, l.grid, peer))
+	}
+	return v.machine.Word(ref(peer, wState))
+}
+
+// blame follows the waits-for chain from a rank to one that waits for nobody, or
+// to a cycle, and says in words who waited for what at its end.
+func (v *verdict) blame(rank int) (cause int, chain []int, text string) {
+	chain = []int{rank}
+	for at := rank; ; {
+		word := v.seen(rank, at)
+		c, next := readState(word)
+		switch {
+		case c == causeNone && at == rank:
+			next = v.whoAborted(rank)
+		case c.waits():
+			text = fmt.Sprintf("rank %d %s", at, stateText(word))
+		case c != causeNone:
+			return at, chain, stateText(word)
+		}
+		if c == causeNone && (at != rank || next == rank) {
+			return at, chain, text
+		}
+		if slices.Contains(chain, next) {
+			return next, append(chain, next), text + ", and so in a circle"
+		}
+		chain = append(chain, next)
+		at = next
+	}
+}
+
+// whoAborted is the rank that told this one to abort; itself if nobody did.
+func (v *verdict) whoAborted(rank int) int {
+	word := v.machine.Word(ref(rank, wAbort))
+	if v.outcome(rank) == outcomeFailed || v.outcome(rank) == outcomeLost {
+		word = v.temp(rank, tAborted)
+	}
+	if word == 0 {
+		return rank
+	}
+	by, _ := aborter(word)
+	return by
+}
+
+// aborted is the error of a rank in a call that failed.
+func (v *verdict) aborted(rank int) error {
+	from := rank
+	if v.outcome(rank) == outcomeGood { // it had finished: another one knows why
+		from = v.firstBad()
+	}
+	e := &api.Aborted{Rank: rank, Leaked: v.leaked(rank)}
+	e.Cause, e.Chain, e.Reason = v.blame(from)
+	if from != rank {
+		e.Chain = append([]int{rank}, e.Chain...)
+	}
+	switch l := v.launch(e.Cause); {
+	case l == nil:
+		e.Reason = join(e.Reason, v.absence(e.Cause))
+	case v.outcome(e.Cause) == outcomeNone:
+		e.Reason = join(e.Reason, fmt.Sprintf("rank %d stopped", e.Cause))
+	}
+	if from != rank {
+		e.Reason += "; this rank had finished"
+	}
+	return e
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + ": " + b
+}
+
+// firstBad is the lowest rank that has come and whose host saw the call fail, or
+// else the lowest one that is not good.
+func (v *verdict) firstBad() int {
+	for r := range v.ranks {
+		if o := v.outcome(r); o == outcomeFailed || o == outcomeLost {
+			return r
+		}
+	}
+	for r := range v.ranks {
+		if v.outcome(r) != outcomeGood {
+			return r
+		}
+	}
+	return 0
+}
+
+// leaked names the memory of a rank that a kernel may still touch.
+func (v *verdict) leaked(rank int) []string {
+	l := v.launch(rank)
+	var by []int
+	for p := range v.ranks {
+		if v.outcome(rank) == outcomeFailed && v.temp(rank, tLeaked(v.ranks, l.grid, p)) != 0 {
+			by = append(by, p)
+		}
+	}
+	own := v.outcome(rank) == outcomeLost || v.outcome(rank) == outcomeNone
+	if len(by) == 0 && !own {
+		return nil
+	}
+	who := fmt.Sprintf("by ranks %v", by)
+	if own {
+		who = "by its own kernel"
+	}
+	names := []string{fmt.Sprintf("team memory of rank %d (%s)", rank, who)}
+	reads := own || (l.path == pathDirect || l.path == pathTwoShot) && !l.staged
+	shares := own || l.path == pathTwoShot && !l.staged
+	for i, lane := range v.mem[rank] {
+		if reads {
+			names = append(names, fmt.Sprintf("source of lane %d of rank %d at 0x%x", i, rank, lane.Src.Addr))
+		}
+		if shares {
+			names = append(names, fmt.Sprintf("destination of lane %d of rank %d at 0x%x", i, rank, lane.Dst.Addr))
+		}
+	}
+	return names
+}
