@@ -14,9 +14,9 @@ type run struct {
 type stamp struct {
 	agent, time uint32
 	step        uint32
-	rel   clock
-	alias clock
-	scope Scope
+	rel         clock
+	alias       clock
+	scope       Scope
 }
 
 // flags are the line flags of one rank: runs sorted and apart. Lines nobody

@@ -71,7 +71,7 @@ func (m *Machine) seeded() error {
 		if err != nil {
 			return err
 		}
-		if !moved && !a.blocked { // came to a barrier
+		if !moved && a.arrived != nil { // is at a barrier
 			a.blocked, a.seen, a.deadline = true, m.version, noDeadline
 		}
 	}
