@@ -2,8 +2,7 @@
 // driver and on a virtual one, and what passes on both is the interface.
 //
 // [Open] opens a driver for a test, locks its devices and says what to do
-// where there is none. [Run] is the suite. [Faulty] makes any driver fail at a
-// chosen call, for tests of the code above.
+// where there is none. [Run] is the suite.
 //
 // The rule users break: a test that skips where a GPU is meant to be is a
 // failure, so never skip by hand when a driver does not open; let Open decide.

@@ -93,6 +93,7 @@ func testRefusedMemory(t *testing.T, d gpu.Driver) {
 	require.ErrorIs(t, r.c.Free(kept), gpu.ErrInvalid)
 	require.ErrorIs(t, r.c.Quarantine(kept), gpu.ErrInvalid)
 	require.NoError(t, r.s.Set8(kept, 1, 64), "late stores still find it")
+	r.wait(r.s)
 }
 
 func testVirtualMemory(t *testing.T, d gpu.Driver) {
@@ -209,7 +210,9 @@ func testPeers(t *testing.T, d gpu.Driver) {
 	near.launch("bump", 3, args.Ptr(x).Uint32(3).Uint32(10))
 	near.wait(near.s)
 	require.Equal(t, []uint32{11, 12, 13}, far.read(x, 3))
-	require.NoError(t, near.s.Copy(near.words(make([]uint32, 3)), x, 12))
+	y := near.words(make([]uint32, 3))
+	require.NoError(t, near.s.Copy(y, x, 12))
+	require.Equal(t, []uint32{11, 12, 13}, near.read(y, 3))
 	require.ErrorIs(t, near.s.Launch(far.one("nothing", nil)), gpu.ErrInvalid, "a kernel of another context")
 	require.ErrorIs(t, near.c.Free(x), gpu.ErrInvalid)
 }

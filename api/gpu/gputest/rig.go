@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"example.com/tandem/api/gpu"
@@ -36,7 +37,7 @@ func newRig(t *testing.T, d gpu.Driver, device int) *rig {
 	c, err := d.Devices()[device].Open()
 	require.NoError(t, err)
 	r := &rig{T: t, d: d, c: c, kernels: make(map[string]gpu.Function)}
-	t.Cleanup(func() { require.NoError(t, c.Close(), "closing the context") })
+	t.Cleanup(func() { assert.NoError(t, c.Close(), "closing the context") })
 	r.s = r.stream()
 	r.m, err = c.LoadModule("kernels.ptx", Kernels)
 	require.NoErrorf(t, err, "%+v", err)
@@ -49,15 +50,15 @@ func newRig(t *testing.T, d gpu.Driver, device int) *rig {
 }
 
 func (r *rig) atEnd(release func() error) {
-	r.Cleanup(func() { require.NoError(r, release()) })
+	r.Cleanup(func() { assert.NoError(r, release()) })
 }
 
 func (r *rig) stream() gpu.Stream {
 	s, err := r.c.NewStream(gpu.StreamOptions{})
 	require.NoError(r, err)
 	r.Cleanup(func() {
-		require.NoError(r, gpu.Wait(context.Background(), r.d.Clock(), limit, s))
-		require.NoError(r, s.Destroy())
+		assert.NoError(r, gpu.Wait(context.Background(), r.d.Clock(), limit, s))
+		assert.NoError(r, s.Destroy())
 	})
 	return s
 }

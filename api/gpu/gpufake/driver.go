@@ -1,0 +1,246 @@
+package gpufake
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+
+	"example.com/tandem/api/gpu"
+)
+
+// Options describe the machine; the zero value has one device and no kernels.
+type Options struct {
+	Devices int // 0 is 1
+	// Kernels are the bodies of the kernels, by the name of the PTX entry. A
+	// module with an entry that has none here is not accepted.
+	Kernels map[string]Kernel
+	// Fail, if given, is asked before every call, by the driver's name of it;
+	// an error makes the call fail with it.
+	Fail func(call string) error
+	// Info, if given, changes what a device says of itself.
+	Info func(*gpu.Info)
+}
+
+// driver is the fake. One lock guards all of it, memory included.
+type driver struct {
+	opts    Options
+	devices []gpu.Device
+	clock   gpu.Clock
+	ledger  gpu.Ledger
+
+	mu      sync.Mutex
+	closed  bool
+	next    gpu.Ptr
+	regions []*region // by base
+	files   map[int]*physical
+	fabric  map[gpu.FabricHandle]*physical
+	lost    map[*device]*gpu.Error
+	peers   map[[2]*device]bool
+}
+
+// Open makes the machine.
+func Open(o Options) gpu.Driver {
+	d := &driver{
+		opts: o, clock: gpu.WallClock(), next: 0x7000_0000_0000,
+		files: map[int]*physical{}, fabric: map[gpu.FabricHandle]*physical{},
+		lost: map[*device]*gpu.Error{}, peers: map[[2]*device]bool{},
+	}
+	for i := range max(o.Devices, 1) {
+		v := &device{d: d, ordinal: i, info: gpu.Info{
+			Name: fmt.Sprintf("Fake GPU %d", i), UUID: gpu.UUID{0xfa, 0x4e, 15: byte(i)}, PCI: fmt.Sprintf("0000:%02x:00.0", i+1),
+			Major: 9, SMs: 4, ClockKHz: 1_000_000, Memory: 1 << 30, L2: 1 << 20,
+			WarpSize: 32, MaxThreadsPerBlock: 1024, MaxThreadsPerSM: 2048, MaxBlocksPerSM: 32,
+			MaxBlock: gpu.Dim3{X: 1024, Y: 1024, Z: 64}, MaxGrid: gpu.Dim3{X: 1<<31 - 1, Y: 65535, Z: 65535},
+			RegistersPerSM: 65536, SharedPerSM: 228 << 10, SharedPerBlock: 48 << 10, SharedPerBlockMax: 227 << 10,
+			CooperativeLaunch: true, VirtualMemory: true, FileHandles: true, FabricHandles: true, HostMapping: true, UnifiedAddresses: true,
+		}}
+		if o.Info != nil {
+			o.Info(&v.info)
+		}
+		d.devices = append(d.devices, v)
+	}
+	return d
+}
+
+// call is the beginning of every call: it may be told to fail.
+func (d *driver) call(name string) error {
+	if d.opts.Fail != nil {
+		return d.opts.Fail(name)
+	}
+	return nil
+}
+
+func (d *driver) Name() string          { return "fake" }
+func (d *driver) Devices() []gpu.Device { return d.devices }
+func (d *driver) Clock() gpu.Clock      { return d.clock }
+func (d *driver) Counts() gpu.Counts    { return d.ledger.Counts() }
+
+func (d *driver) Close() error {
+	if err := d.ledger.Check("the fake driver"); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	return nil
+}
+
+type device struct {
+	d       *driver
+	ordinal int
+	info    gpu.Info
+}
+
+func (v *device) Ordinal() int   { return v.ordinal }
+func (v *device) Info() gpu.Info { return v.info }
+
+func (v *device) Peer(other gpu.Device) (gpu.PeerInfo, error) {
+	if err := v.d.call("cuDeviceGetP2PAttribute"); err != nil {
+		return gpu.PeerInfo{}, err
+	}
+	if o, ok := other.(*device); !ok || o.d != v.d {
+		return gpu.PeerInfo{}, gpu.Refuse("cuDeviceGetP2PAttribute", gpu.ErrInvalid, "the device is another driver's")
+	}
+	return gpu.PeerInfo{Access: true, Atomics: true}, nil
+}
+
+// Lock counts only: the machine is this process's own.
+func (v *device) Lock(context.Context) (func() error, error) {
+	if err := v.d.call("lock"); err != nil {
+		return nil, err
+	}
+	entry := v.d.ledger.Add(gpu.KindLock, v.info.UUID.String)
+	return func() error { entry.Release(); return nil }, nil
+}
+
+func (v *device) Open() (gpu.Context, error) {
+	if err := v.d.call("cuDevicePrimaryCtxRetain"); err != nil {
+		return nil, err
+	}
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
+	if v.d.closed {
+		return nil, gpu.Refuse("cuDevicePrimaryCtxRetain", gpu.ErrClosed, "the driver was closed")
+	}
+	c := &fakeContext{d: v.d, dev: v, ledger: gpu.NewLedger(&v.d.ledger), streams: map[*stream]bool{}}
+	c.entry = v.d.ledger.Add(gpu.KindContext, c.String)
+	return c, nil
+}
+
+// fakeContext is one use of a device.
+type fakeContext struct {
+	d       *driver
+	dev     *device
+	ledger  *gpu.Ledger
+	entry   *gpu.Entry
+	closed  bool // or abandoned
+	streams map[*stream]bool
+}
+
+func (c *fakeContext) String() string     { return c.dev.info.Name }
+func (c *fakeContext) Device() gpu.Device { return c.dev }
+func (c *fakeContext) SMs() int           { return c.dev.info.SMs }
+
+// enter begins a call in the context and takes the lock; leave is to be called
+// where there is no error.
+func (c *fakeContext) enter(call string) (leave func(), err error) {
+	if err := c.d.call(call); err != nil {
+		return nil, err
+	}
+	c.d.mu.Lock()
+	switch lost := c.d.lost[c.dev]; {
+	case c.closed:
+		err = gpu.Refuse(call, gpu.ErrClosed, "the context of %v was closed or abandoned", c)
+	case lost != nil:
+		err = &gpu.Error{Call: call, Code: lost.Code, Detail: lost.Detail}
+	default:
+		return c.d.mu.Unlock, nil
+	}
+	c.d.mu.Unlock()
+	return nil, err
+}
+
+// release begins a call that releases something: it also works in a context
+// that is lost, and answers busy where the driver would wait.
+func (c *fakeContext) release(call string) (leave func(), err error) {
+	if err := c.d.call(call); err != nil {
+		return nil, err
+	}
+	c.d.mu.Lock()
+	if c.closed {
+		c.d.mu.Unlock()
+		return nil, gpu.Refuse(call, gpu.ErrClosed, "the context of %v was closed or abandoned", c)
+	}
+	return c.d.mu.Unlock, nil
+}
+
+// busy says whether a release would wait. The lock is held.
+func (c *fakeContext) busy(call string) error {
+	for s := range c.streams {
+		if len(s.queue) > 0 {
+			return gpu.Refuse(call, gpu.ErrBusy, "a stream of %v still has work", c)
+		}
+	}
+	return nil
+}
+
+func (c *fakeContext) MemInfo() (free, total uint64, err error) {
+	leave, err := c.enter("cuMemGetInfo")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer leave()
+	return c.dev.info.Memory - c.d.used(c.dev), c.dev.info.Memory, nil
+}
+
+func (c *fakeContext) EnablePeer(peer gpu.Context) error {
+	leave, err := c.enter("cuCtxEnablePeerAccess")
+	if err != nil {
+		return err
+	}
+	defer leave()
+	p, ok := peer.(*fakeContext)
+	if !ok || p.d != c.d {
+		return gpu.Refuse("cuCtxEnablePeerAccess", gpu.ErrInvalid, "the peer is another driver's")
+	}
+	c.d.peers[[2]*device{c.dev, p.dev}] = true
+	return nil
+}
+
+// Multicast is never to be had.
+func (c *fakeContext) Multicast() (gpu.Multicaster, error) {
+	if err := gpu.MulticastPolicy(false, os.Getenv); err != nil {
+		return nil, err
+	}
+	return nil, gpu.Refuse("multicast", gpu.ErrUnsupported, "%v does not have the attribute", c)
+}
+
+func (c *fakeContext) Abandon() {
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	c.closed = true
+	for _, r := range c.d.regions {
+		if r.owner == c {
+			r.kept = true
+		}
+	}
+	c.ledger.QuarantineAll()
+}
+
+func (c *fakeContext) Close() error {
+	if err := c.d.call("cuDevicePrimaryCtxRelease"); err != nil {
+		return err
+	}
+	if err := c.ledger.Check(c.String()); err != nil {
+		return err
+	}
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	c.closed = true
+	if c.ledger.Counts() != (gpu.Counts{}) {
+		c.entry.Quarantine()
+	}
+	c.entry.Release()
+	return nil
+}
