@@ -1,7 +1,9 @@
 package nvshmem
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"example.com/tandem/api"
 )
@@ -42,7 +44,7 @@ func (pl *planner) gatherRace(ctas []api.CTA) string {
 // scatterRace looks at in-place reduce-scatter, where a rank stores into the
 // buffer that others still read.
 func (pl *planner) scatterRace(ctas []api.CTA) string {
-	if pl.call.InPlace == api.InPlaceStart && countCTAs(ctas, algNVLS) > 0 {
+	if pl.call.InPlace == api.InPlaceStart && slices.ContainsFunc(ctas, racesAtStart) {
 		return "race: in place at the start, every rank stores into its block 0 while rank 0 reduces block 0 of all ranks through multicast, with nothing between the two"
 	}
 	busy := len(ctas) - countCTAs(ctas, algNone)
@@ -50,6 +52,16 @@ func (pl *planner) scatterRace(ctas []api.CTA) string {
 		return fmt.Sprintf("race: %d of %d CTAs send blocks of the source from its start on, into which the other CTAs store in place", n, busy)
 	}
 	return ""
+}
+
+// racesAtStart reports whether rank 0 load-reduces words of the CTA into which
+// another rank stores before it comes to the barrier. A slice too misaligned for
+// any word stores nothing, and one on linear stores behind the barrier.
+func racesAtStart(c api.CTA) bool {
+	stores := func(s api.Slice) bool {
+		return cmp.Or(s.Algorithm, c.Algorithm) == algNVLS && s.Words.Total() > 0
+	}
+	return len(c.Slices) > 0 && stores(c.Slices[0]) && slices.ContainsFunc(c.Slices[1:], stores)
 }
 
 // countCTAs counts the CTAs of which some rank is on alg.
