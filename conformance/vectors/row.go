@@ -151,3 +151,13 @@ func (r *Row) checkOutputs() error {
 func wrongLength(field string, got, want int) error {
 	return &api.InvalidError{Field: field, Value: fmt.Sprint(got), Reason: "wrong number of entries", Hint: fmt.Sprintf("%d are needed", want)}
 }
+
+// FullyWritten reports whether the row says that every output was written.
+func (r *Row) FullyWritten() bool {
+	for _, n := range r.Unwritten {
+		if n == nil || *n != 0 {
+			return false
+		}
+	}
+	return len(r.Unwritten) == r.Call.Ranks
+}

@@ -1,0 +1,141 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/tandem/api"
+)
+
+// Side is one of the two executions of a comparison: an implementation on a
+// backend.
+type Side struct {
+	Backend api.Backend
+	Spec    api.Spec
+}
+
+// String is the spec.
+func (s Side) String() string { return s.Spec.String() }
+
+// Recorded is implemented by backends that give back results of the past: what
+// a second run with another poison would show is the same, and coverage is known
+// only where it was recorded.
+type Recorded interface {
+	api.Backend
+	Recorded()
+}
+
+// Promiser is implemented by teams that know more of their results than the
+// implementation declares, as a recording does: the weakest contract an output
+// may fall under, and the evidence.
+type Promiser interface {
+	api.Team
+	Promise() (api.Contract, map[string]api.Evidence)
+}
+
+// implementation is what the backend declares about the side's spec; nil if it
+// declares nothing.
+func (s Side) implementation() *api.Implementation {
+	all := s.Backend.Implementations()
+	i := slices.IndexFunc(all, func(m api.Implementation) bool {
+		return m.Name == s.Spec.Implementation && m.Version == s.Spec.Version
+	})
+	if i < 0 {
+		i = slices.IndexFunc(all, func(m api.Implementation) bool {
+			return m.Name == s.Spec.Implementation && s.Spec.Version == ""
+		})
+	}
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// plan is the side's plan of a call; nil if its backend makes none.
+func (s Side) plan(call *api.Call) (*api.Plan, error) {
+	p, ok := s.Backend.(api.Planner)
+	if !ok {
+		return nil, nil
+	}
+	return p.Plan(s.Spec, *call)
+}
+
+// teamKey is what a team is opened with.
+type teamKey struct {
+	ranks int
+	kind  api.TeamKind
+}
+
+// session keeps a side's teams open between calls.
+type session struct {
+	side             Side
+	arrive, progress time.Duration
+	keys             []teamKey // oldest first
+	teams            []api.Team
+}
+
+// maxTeams bounds the teams that a session keeps: each may hold threads, device
+// memory or a machine.
+const maxTeams = 4
+
+// team is the open team for a call, opened now if need be.
+func (s *session) team(ctx context.Context, call *api.Call) (api.Team, error) {
+	key := teamKey{call.Ranks, call.Team}
+	if i := slices.Index(s.keys, key); i >= 0 {
+		return s.teams[i], nil
+	}
+	if len(s.keys) == maxTeams {
+		if err := s.drop(ctx, s.keys[0]); err != nil {
+			return nil, err
+		}
+	}
+	t, err := s.side.Backend.Open(ctx, s.side.Spec, api.TeamConfig{Ranks: call.Ranks, Kind: call.Team, Arrive: s.arrive, Progress: s.progress})
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMembers(t, s.side, call.Ranks); err != nil {
+		return nil, errors.Join(err, t.Close(ctx))
+	}
+	s.keys, s.teams = append(s.keys, key), append(s.teams, t)
+	return t, nil
+}
+
+// checkMembers wants every rank in this process: what is elsewhere cannot be
+// looked at.
+func checkMembers(t api.Team, side Side, ranks int) error {
+	seen := make([]bool, ranks)
+	for _, m := range t.Members() {
+		if r := m.Rank(); r < 0 || r >= ranks || seen[r] {
+			return fmt.Errorf("%s: the team of %d ranks has a member of rank %d, or has it twice", side, ranks, r)
+		} else {
+			seen[r] = true
+		}
+	}
+	if slices.Contains(seen, false) {
+		return &api.Unavailable{Spec: side.String(), Reason: fmt.Sprintf("this process holds %d of %d ranks", len(t.Members()), ranks), Hint: "results are compared where all of them are"}
+	}
+	return nil
+}
+
+// drop closes the team of a key, which after a fault nobody should use again.
+func (s *session) drop(ctx context.Context, key teamKey) error {
+	i := slices.Index(s.keys, key)
+	if i < 0 {
+		return nil
+	}
+	t := s.teams[i]
+	s.keys, s.teams = slices.Delete(s.keys, i, i+1), slices.Delete(s.teams, i, i+1)
+	return t.Close(ctx)
+}
+
+// close closes every team.
+func (s *session) close(ctx context.Context) error {
+	var err error
+	for len(s.keys) > 0 {
+		err = errors.Join(err, s.drop(ctx, s.keys[0]))
+	}
+	return err
+}
