@@ -62,7 +62,7 @@ func (m *Machine) waitsFor(a *agent) (string, *agent) {
 	if peer == Nobody {
 		return at, nil
 	}
-	return fmt.Sprintf("%s for rank %d", at, peer), m.agent(peer, a.cta)
+	return fmt.Sprintf("%s for rank %d", at, peer), m.agent(peer, min(max(0, a.cta+s.PeerBy), m.ctas-1))
 }
 
 // absent is an agent of the same CTA index, of the lowest rank, that has not

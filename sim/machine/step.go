@@ -138,6 +138,7 @@ type Step struct {
 
 	// Of the kinds that wait.
 	Peer     int // the rank waited for, or Nobody
+	PeerBy   int // how far its CTA lies from this one, by index; reports follow it
 	Deadline Deadline
 	Aborts   [2]Ref // the wait ends when one of these words is not 0
 	// Else is the step to go to when a wait ends without what it waited for, a
