@@ -127,6 +127,9 @@ func (b *builder) launch(items ...item) {
 func (b *builder) add(items ...item) {
 	for _, it := range items {
 		it.op = b.op
+		if it.do == doPoll {
+			it.op += map[int64]string{wordStage: ": has it published?", wordDone: ": has it retired?"}[it.from]
+		}
 		b.stream = append(b.stream, it)
 	}
 }

@@ -14,8 +14,7 @@ import (
 	"example.com/tandem/api"
 )
 
-func spec(t testing.TB, text string) api.Spec {
-	t.Helper()
+func spec(t require.TestingT, text string) api.Spec {
 	s, err := api.ParseSpec("sim:rlkernel@" + text)
 	require.NoError(t, err)
 	return s
@@ -25,8 +24,7 @@ func gatherCall(ranks int, bytes int64) api.Call {
 	return api.Call{Collective: api.AllGather, DType: api.U8, Ranks: ranks, Count: bytes}
 }
 
-func mustPlan(t testing.TB, version string, call api.Call) *api.Plan {
-	t.Helper()
+func mustPlan(t require.TestingT, version string, call api.Call) *api.Plan {
 	p, err := Plan(spec(t, version), call)
 	require.NoError(t, err)
 	return p

@@ -149,7 +149,7 @@ func (p *Program) hostStep(dst *machine.Step, rank int, it *item) {
 		dst.Kind, dst.Word = machine.Record, machine.At(rank, machine.Temp, tempLaunched)
 	case doSync:
 		dst.Kind, dst.Word, dst.Value = machine.Await, machine.At(rank, machine.Temp, tempCompleted), uint64(it.n)
-		dst.Peer, dst.Aborts[0] = rank, machine.At(rank, machine.Temp, tempDead)
+		dst.Peer, dst.PeerBy, dst.Aborts[0] = rank, ctaStream-ctaHost, machine.At(rank, machine.Temp, tempDead)
 	case doRaise:
 		dst.Kind, dst.Word, dst.Value = machine.Store, machine.At(rank, machine.Temp, tempRaised), 1
 		dst.Order = machine.Release
@@ -167,6 +167,7 @@ func (p *Program) streamStep(dst *machine.Step, rank int, it *item) {
 	case doBegin:
 		dst.Kind, dst.Word, dst.Value = machine.Await, machine.At(rank, machine.Temp, tempLaunched), uint64(it.n)
 		dst.Aborts[0], dst.Else, dst.Fails = machine.At(rank, machine.Temp, tempRaised), int(it.from), it.onFail
+		dst.Peer, dst.PeerBy = rank, ctaHost-ctaStream
 	case doDie:
 		dst.Kind, dst.Word, dst.Value = machine.Store, machine.At(rank, machine.Temp, tempDead), 1
 		dst.Order = machine.Release

@@ -3,8 +3,7 @@ package rlkernel
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"testing"
+	"encoding/binary"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -20,10 +19,17 @@ const (
 	poison = 0xA5
 )
 
+// tb is what a *testing.T and a *rapid.T have in common.
+type tb interface {
+	require.TestingT
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // both are the versions as specs.
 var both = []string{Before, After}
 
-func openTeam(t testing.TB, version string, ranks int) *sim.Team {
+func openTeam(t tb, version string, ranks int) *sim.Team {
 	t.Helper()
 	team, err := sim.New(Family{}).Open(context.Background(), spec(t, version), api.TeamConfig{Ranks: ranks})
 	require.NoError(t, err)
@@ -72,7 +78,7 @@ func share(l *api.Lane) {
 }
 
 // run executes the call on a team and returns what each rank returned.
-func (r *rig) run(t testing.TB, team api.Team) ([]api.Outcome, []error) {
+func (r *rig) run(t tb, team api.Team) ([]api.Outcome, []error) {
 	t.Helper()
 	calls := make([]api.Call, r.call.Ranks)
 	for i := range calls {
@@ -81,7 +87,7 @@ func (r *rig) run(t testing.TB, team api.Team) ([]api.Outcome, []error) {
 	return r.runAs(t, team, calls)
 }
 
-func (r *rig) runAs(t testing.TB, team api.Team, calls []api.Call) ([]api.Outcome, []error) {
+func (r *rig) runAs(t tb, team api.Team, calls []api.Call) ([]api.Outcome, []error) {
 	t.Helper()
 	members := team.Members()
 	outs, errs := make([]api.Outcome, len(members)), make([]error, len(members))
@@ -100,7 +106,7 @@ func (r *rig) runAs(t testing.TB, team api.Team, calls []api.Call) ([]api.Outcom
 }
 
 // intact checks guards, and sources where they are apart.
-func (r *rig) intact(t testing.TB) {
+func (r *rig) intact(t tb) {
 	t.Helper()
 	for rank, mem := range r.mem {
 		for lane, l := range mem {
@@ -124,7 +130,7 @@ func (r *rig) intact(t testing.TB) {
 
 // right checks every output against the definition, reductions by num.Eval of
 // the tree. every is the stride of the elements looked at.
-func (r *rig) right(t testing.TB, every int64) {
+func (r *rig) right(t tb, every int64) {
 	t.Helper()
 	r.intact(t)
 	values := make([]uint64, 0, r.call.Ranks)
@@ -151,7 +157,7 @@ func (r *rig) right(t testing.TB, every int64) {
 }
 
 // whole checks that stores reached all of every destination.
-func (r *rig) whole(t testing.TB, outs []api.Outcome) {
+func (r *rig) whole(t tb, outs []api.Outcome) {
 	t.Helper()
 	for rank, o := range outs {
 		var want []api.Interval
@@ -180,11 +186,12 @@ func mix(z uint64) uint64 {
 func anyBits(seed uint64) func(rank, lane int, p []byte) {
 	return func(rank, lane int, p []byte) {
 		state := mix(seed<<16 ^ uint64(rank)<<8 ^ uint64(lane))
+		for ; len(p) >= 8; p = p[8:] {
+			state = state*0x5851F42D4C957F2D + 0x14057B7EF767814F
+			binary.LittleEndian.PutUint64(p, state^state>>29)
+		}
 		for i := range p {
-			if i%8 == 0 {
-				state = mix(state)
-			}
-			p[i] = byte(state >> (8 * (i % 8)))
+			p[i] = byte(state >> (8 * i))
 		}
 	}
 }
@@ -203,7 +210,7 @@ func reduceCall(c api.Collective, d api.DType, ranks int, count int64) api.Call 
 }
 
 // good runs a call on a fresh team and requires success and the right bytes.
-func good(t testing.TB, version string, call api.Call, fill func(rank, lane int, p []byte), every int64) *rig {
+func good(t tb, version string, call api.Call, fill func(rank, lane int, p []byte), every int64) *rig {
 	t.Helper()
 	r := newRig(call, fill)
 	outs, errs := r.run(t, openTeam(t, version, call.Ranks))
@@ -216,5 +223,3 @@ func good(t testing.TB, version string, call api.Call, fill func(rank, lane int,
 }
 
 func seeded(seed uint64) machine.Options { return machine.Options{Seeded: true, Seed: seed} }
-
-func (r *rig) String() string { return fmt.Sprint(r.call) }

@@ -238,9 +238,6 @@ func (s *session) learn(call *api.Call) {
 // Match says what becomes of calls that the ranks of a team have started
 // together. Buffers and in-place forms are each rank's own affair.
 func (s *session) Match(calls []api.Call) error {
-	if s.stuck != nil {
-		return s.stuck
-	}
 	for r := 1; r < len(calls); r++ {
 		a, b := &calls[0], &calls[r]
 		if a.Op == b.Op && a.Scope == b.Scope && a.Mode == b.Mode && signature(a) == signature(b) {
@@ -253,6 +250,9 @@ func (s *session) Match(calls []api.Call) error {
 
 // differ is what happens when rank other brings another call than rank 0.
 func (s *session) differ(calls []api.Call, other int) error {
+	if s.stuck != nil {
+		return s.stuck
+	}
 	first, second := calls[0].String(), calls[other].String()
 	if !s.compares() {
 		return s.cfg.refuse(fmt.Sprintf("%s on rank 0 and %s on rank %d", first, second, other), "signatures are not compared, so the ranks read payloads of another call: what they return is not known", "validate_signature=on and entry=class")
