@@ -42,9 +42,9 @@ func (c *closer) step(s *machine.Step, i int) {
 	case i == 0:
 		store(s, ref(c.rank, wPoison), 1, machine.Release, machine.System)
 	case i == 1:
-		store(s, ref(c.rank, wHostAbort), closeBy(c.rank), machine.Release, machine.System)
+		store(s, ref(c.rank, wHostAbort), state(causeClosed, c.rank), machine.Release, machine.System)
 	case i < waits-2:
-		store(s, ref(c.peer(i-2), wAbort), closeBy(c.rank), machine.Release, machine.System)
+		store(s, ref(c.peer(i-2), wAbort), state(causeClosed, c.rank), machine.Release, machine.System)
 		s.Note = "close"
 	case i == waits-2:
 		fence(s)
@@ -57,12 +57,7 @@ func (c *closer) step(s *machine.Step, i int) {
 	case i == tail+1:
 		store(s, c.temp(cOutcome), outcomeGood, machine.Release, machine.System)
 	default:
-		srcs := append(s.Srcs, c.after[i-tail-closeTail].Srcs...)
-		*s = c.after[i-tail-closeTail]
-		s.Srcs = srcs
-		if s.Else < 0 {
-			s.Else = c.size()
-		}
+		given(s, &c.after[i-tail-closeTail], c.size())
 	}
 }
 

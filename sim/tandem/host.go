@@ -15,6 +15,7 @@ import "example.com/tandem/sim/machine"
 type host struct {
 	*launch
 	starts [hostParts]int
+	caller []machine.Step
 }
 
 type hostPart uint8
@@ -47,13 +48,13 @@ var hostTable = [hostParts]struct {
 	hNoLaunch: {steps(6), (*host).noLaunch},
 	hBroken:   {steps(5), (*host).broken},
 	hCrashed:  {steps(1), (*host).crashed},
-	hFailed:   {func(h *host) int { return 4 + h.ranks() - 1 }, (*host).failed},
+	hFailed:   {func(h *host) int { return failedSteps + h.ranks() - 1 }, (*host).failed},
 	hLeft:     {func(h *host) int { return leftSteps * (h.ranks() - 1) }, (*host).left},
 	hOver:     {steps(2), (*host).over},
 	hLost:     {steps(1), (*host).lost},
-	hSeen:     {func(h *host) int { return h.ranks() + 2 }, (*host).seen},
+	hSeen:     {func(h *host) int { return h.ranks() + 1 }, (*host).seen},
 	hDone:     {steps(1), (*host).done},
-	hAfter:    {func(h *host) int { return len(h.after) }, (*host).caller},
+	hAfter:    {func(h *host) int { return len(h.caller) }, (*host).returned},
 	hEnd:      {steps(0), nil},
 }
 
@@ -61,6 +62,9 @@ func steps(n int) func(*host) int { return func(*host) int { return n } }
 
 func newHost(l *launch) *host {
 	h := &host{launch: l}
+	if l.after != nil {
+		h.caller = l.after(l)
+	}
 	at := 0
 	for part := range hostParts {
 		h.starts[part] = at
@@ -116,7 +120,7 @@ func (h *host) wait(s *machine.Step, i int) {
 	case 2, 5, 9:
 		s.Kind = machine.Begin
 	case 8:
-		store(s, h.word(wHostAbort), abortBy(h.rank), machine.Release, machine.System)
+		store(s, h.word(wHostAbort), state(causeAborted, h.rank), machine.Release, machine.System)
 	case 10:
 		h.ended(s, machine.Progress, h.starts[hLost])
 		s.Fails = h.starts[hLost]
@@ -159,7 +163,7 @@ func (h *host) broken(s *machine.Step, i int) {
 	case 0:
 		swapOnce(s, h.word(wState), state(causeHost, h.rank), h.starts[hBroken]+1)
 	case 1:
-		store(s, h.word(wHostAbort), abortBy(h.rank), machine.Release, machine.System)
+		store(s, h.word(wHostAbort), state(causeAborted, h.rank), machine.Release, machine.System)
 	default:
 		h.stop(s, i-2)
 	}
@@ -189,15 +193,22 @@ func (h *host) failed(s *machine.Step, i int) {
 		storeOf(s, h.word(wLeft), h.word(wEntered), 0, machine.Release, machine.System)
 	case 1:
 		store(s, h.word(wPoison), 1, machine.Release, machine.System)
-	case n + 2: // a peer that comes in later sees the abort, or we see it in
+	case 2:
+		swapOnce(s, h.word(wAbort), state(causeAborted, h.rank), h.starts[hFailed]+3)
+	case 3:
+		swapOnce(s, h.word(wState), 0, h.starts[hFailed]+4)
+		s.Base = h.word(wAbort)
+	case n + 4: // a peer that comes in later sees the abort, or we see it in
 		fence(s)
-	case n + 3:
+	case n + 5:
 		s.Kind = machine.Begin
 	default:
-		store(s, ref(h.peer(i-2), wAbort), abortBy(h.rank), machine.Release, machine.System)
+		storeOf(s, ref(h.peer(i-4), wAbort), h.word(wAbort), 0, machine.Release, machine.System)
 		s.Note = "abort"
 	}
 }
+
+const failedSteps = 6
 
 const leftSteps = 4
 
@@ -236,8 +247,6 @@ func (h *host) lost(s *machine.Step, i int) {
 func (h *host) seen(s *machine.Step, i int) {
 	switch i {
 	case h.ranks():
-		storeOf(s, h.temp(tAborted), h.word(wAbort), 0, machine.Relaxed, machine.System)
-	case h.ranks() + 1:
 		test(s, h.temp(tOutcome), machine.NotEqual, outcomeLost, h.starts[hEnd])
 	default:
 		storeOf(s, h.temp(tSeen(h.ranks(), h.grid, i)), ref(i, wState), 0, machine.Relaxed, machine.System)
@@ -248,12 +257,16 @@ func (h *host) done(s *machine.Step, i int) {
 	store(s, h.word(wBusy), 0, machine.Release, machine.System)
 }
 
-// caller is what the caller does with his memory when the call has returned.
-func (h *host) caller(s *machine.Step, i int) {
-	srcs := append(s.Srcs, h.after[i].Srcs...)
-	*s = h.after[i]
-	s.Srcs = srcs
-	if s.Else < 0 { // to the end
-		s.Else = h.starts[hEnd]
+// returned is what the caller does with his memory when the call has returned.
+func (h *host) returned(s *machine.Step, i int) {
+	given(s, &h.caller[i], h.size())
+}
+
+// given makes a step a copy of one that was given; a jump to -1 leads to end.
+func given(s, from *machine.Step, end int) {
+	srcs := append(s.Srcs[:0], from.Srcs...)
+	*s = *from
+	if s.Srcs = srcs; s.Else < 0 {
+		s.Else = end
 	}
 }

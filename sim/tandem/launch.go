@@ -18,7 +18,7 @@ type launch struct {
 	laneBase   int32   // first lane of the call in the memory of the run
 	temps      int64   // first temp of the launch
 	inPlace    api.InPlace
-	after      []machine.Step // what the caller does when the call has ended
+	after      func(*launch) []machine.Step // what the caller does when the call has returned; nil is nothing
 }
 
 // signature is the hash that travels in the header line: of everything the ranks

@@ -11,7 +11,7 @@ import (
 const (
 	wGeneration = iota // of the team; Close counts it up
 	wPoison            // not 0: no call of this team runs any more; own kernels and host write it
-	wAbort             // in device memory; peers write it, see abortBy and closeBy
+	wAbort             // in device memory; peers write it
 	wHostAbort         // in pinned host memory; the own host writes it
 	wOwner             // ticket of the kernel that runs
 	wEpoch             // of the running or next call
@@ -113,17 +113,6 @@ func lineBytes(ranks int, used int64) int64 {
 	return tierPlace(ranks, tierOf(used-1), 2, 0)
 }
 
-// The values of an abort word say who wrote it.
-func abortBy(rank int) uint64 { return uint64(rank) + 1 }
-func closeBy(rank int) uint64 { return uint64(rank) + 1 + closing }
-
-const closing = 1 << 16
-
-// aborter reads an abort word.
-func aborter(value uint64) (rank int, closed bool) {
-	return int(value&(closing-1)) - 1, value >= closing
-}
-
 // cause is why a rank's call failed, as its state word says.
 type cause uint8
 
@@ -139,6 +128,8 @@ const (
 	causeKernel         // own: the kernel failed
 	causeLaunch         // own: the launch failed
 	causeHost           // own: the host failed
+	causeAborted        // told to abort when it waited for nobody
+	causeClosed         // the same, by a rank that closes the team
 	causes
 )
 
@@ -153,13 +144,16 @@ var causeTexts = [causes]string{
 	causeKernel:   "the kernel of rank %d failed",
 	causeLaunch:   "the launch of rank %d failed",
 	causeHost:     "the host of rank %d failed",
+	causeAborted:  "was told to abort by rank %d",
+	causeClosed:   "rank %d closed the team",
 }
 
 // waits reports whether the cause lies with the rank it names and not with the
 // one that recorded it.
 func (c cause) waits() bool { return c >= causeHeader && c <= causeDone }
 
-// state is a state word: the cause and the rank it names.
+// state is a state word: the cause and the rank it names. An abort word is one as
+// well, and says who wrote it.
 func state(c cause, rank int) uint64 { return uint64(c)<<16 | uint64(rank) }
 
 func readState(word uint64) (c cause, rank int) { return cause(word >> 16), int(word & 0xFFFF) }
@@ -179,7 +173,6 @@ const (
 	tEnded            // event: CTAs that have ended
 	tCrashed          // the driver's word that the kernel failed
 	tOutcome          // what the host found, see outcomes
-	tAborted          // the abort word as the host found it
 	tGone             // a word a block: it touches nothing any more
 )
 

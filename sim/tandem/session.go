@@ -26,6 +26,11 @@ type Session struct {
 	tickets uint64
 	dead    []error // by rank, once a call has failed
 	closed  bool
+
+	// For the tests: what the caller does when a call has returned, and a
+	// change to the program.
+	caller func(*launch) []machine.Step
+	change func(machine.Program) machine.Program
 }
 
 // firstEpoch is the epoch of a team's first call.
@@ -100,7 +105,7 @@ func (s *Session) Run(opt machine.Options, calls []*api.Call, mem []api.Memory, 
 	if s.stamping() {
 		p.stamps()
 	}
-	result, err := s.machine.Run(p, padded(mem), opt)
+	result, err := s.execute(p, padded(mem), opt)
 	outcomes := make([]api.Outcome, s.ranks)
 	if err != nil {
 		s.kill(failure(err))
@@ -128,8 +133,15 @@ func (s *Session) launch(rank int, call *api.Call) *launch {
 	s.tickets++
 	return &launch{
 		decision: s.decide(call), rank: rank, hash: s.signature(call), ticket: s.tickets,
-		generation: s.machine.Word(ref(rank, wGeneration)), inPlace: call.InPlace,
+		generation: s.machine.Word(ref(rank, wGeneration)), inPlace: call.InPlace, after: s.caller,
 	}
+}
+
+func (s *Session) execute(p machine.Program, mem []api.Memory, opt machine.Options) (*machine.Result, error) {
+	if s.change != nil {
+		p = s.change(p)
+	}
+	return s.machine.Run(p, mem, opt)
 }
 
 // stamping reports whether a rank is in an epoch in which boxes are stamped.
@@ -210,7 +222,7 @@ func (s *Session) Close(opt machine.Options) error {
 	}
 	p := newScript(s.ranks, nil, closers)
 	mem := make([]api.Memory, s.ranks)
-	if _, err := s.machine.Run(p, mem, opt); err != nil {
+	if _, err := s.execute(p, mem, opt); err != nil {
 		return failure(err)
 	}
 	return leaks(s, closers)

@@ -24,6 +24,7 @@ func (k *kernel) depart(s *machine.Step, p *phase, i int) {
 		count(s, k.temp(tEnded))
 	case 3:
 		jump(s, k.to(pEnd))
+		s.Fails = k.to(pEnd) // it has ended
 	}
 }
 
@@ -123,7 +124,8 @@ func (k *kernel) record(s *machine.Step, p *phase, i int) {
 	swapOnce(s, k.word(wState), state(c, peer), k.to(pAbort))
 }
 
-// tell are the steps that end the call on this rank and on every peer.
+// tell are the steps that end the call on this rank and on every peer. A rank
+// that has been told itself passes on by whom.
 func (k *kernel) tellSize() int { return 3 + k.ranks() - 1 }
 
 func (k *kernel) tell(s *machine.Step, next, i int) {
@@ -131,11 +133,11 @@ func (k *kernel) tell(s *machine.Step, next, i int) {
 	case 0:
 		fence(s)
 	case 1:
-		swapOnce(s, k.word(wAbort), abortBy(k.rank), next)
+		swapOnce(s, k.word(wAbort), state(causeAborted, k.rank), next)
 	case 2:
 		store(s, k.word(wPoison), 1, machine.Release, machine.System)
 	default:
-		store(s, ref(k.peer(i-3), wAbort), abortBy(k.rank), machine.Release, machine.System)
+		storeOf(s, ref(k.peer(i-3), wAbort), k.word(wAbort), 0, machine.Release, machine.System)
 		s.Note = "abort"
 	}
 }
@@ -146,31 +148,46 @@ func (k *kernel) abort(s *machine.Step, p *phase, i int) {
 	k.tell(s, int(p.start)+i+1, i)
 }
 
-// quiet leaves a call that is over, telling nobody.
+// quiet leaves a call that is over, telling nobody. What block 0 records last
+// counts only if no block has waited for a peer.
 func (k *kernel) quietSize(*phase) int {
 	if k.block > 0 {
-		return 2 + departSteps
+		return quietSteps + departSteps
 	}
-	return 3 + k.siblings() + 1 + departSteps
+	return quietSteps + 1 + k.siblings() + 2 + departSteps
 }
 
+const quietSteps = 3
+
 func (k *kernel) quiet(s *machine.Step, p *phase, i int) {
-	n := k.siblings()
-	switch {
-	case i == 0:
-		swapOnce(s, k.word(wAbort), abortBy(k.rank), int(p.start)+1)
-	case i == 1:
+	n, next := k.siblings(), int(p.start)+i+1
+	switch i {
+	case 0: // the siblings must know, whoever told this block
+		swapOnce(s, k.word(wAbort), 0, next)
+		s.Base = k.word(wHostAbort)
+		return
+	case 1:
+		swapOnce(s, k.word(wAbort), state(causeAborted, k.rank), next)
+		return
+	case 2:
 		store(s, k.word(wPoison), 1, machine.Release, machine.System)
+		return
+	}
+	departs := int(p.start) + k.quietSize(p) - departSteps
+	switch i -= quietSteps; {
 	case k.block > 0:
-		k.depart(s, p, i-2)
-	case i == 2:
+		k.depart(s, p, i)
+	case i == 0:
 		s.Kind = machine.Begin
-	case i < 3+n:
-		k.gone(s, i-2, int(p.start)+4+n) // a sibling that stays keeps us from having left
-	case i == 3+n:
+	case i <= n:
+		k.gone(s, i, departs) // a sibling that stays keeps us from having left
+	case i == n+1:
+		swapOnce(s, k.word(wState), 0, next)
+		s.Base = k.word(wAbort)
+	case i == n+2:
 		storeOf(s, k.word(wLeft), k.epoch(), 0, machine.Release, machine.System)
 	default:
-		k.depart(s, p, i-4-n)
+		k.depart(s, p, i-n-3)
 	}
 }
 
@@ -196,15 +213,18 @@ func (k *kernel) twoCalls(s *machine.Step, p *phase, i int) {
 
 // crash is not the kernel's doing: it is the driver that says that a kernel has
 // failed and will not run on.
-func (k *kernel) crashSize(*phase) int { return 2 + departSteps }
+func (k *kernel) crashSize(*phase) int { return 3 + departSteps }
 
 func (k *kernel) crash(s *machine.Step, p *phase, i int) {
+	next := int(p.start) + i + 1
 	switch i {
 	case 0:
 		store(s, k.temp(tCrashed), 1, machine.Release, machine.System)
 	case 1:
-		swapOnce(s, k.word(wAbort), abortBy(k.rank), int(p.start)+2)
+		swapOnce(s, k.word(wState), state(causeKernel, k.rank), next)
+	case 2:
+		swapOnce(s, k.word(wAbort), state(causeAborted, k.rank), next)
 	default:
-		k.depart(s, p, i-2)
+		k.depart(s, p, i-3)
 	}
 }

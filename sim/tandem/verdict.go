@@ -93,43 +93,40 @@ func (v *verdict) seen(rank, peer int) uint64 {
 	return v.machine.Word(ref(peer, wState))
 }
 
-// blame follows the waits-for chain from a rank to one that waits for nobody, or
-// to a cycle, and says in words who waited for what at its end.
-func (v *verdict) blame(rank int) (cause int, chain []int, text string) {
-	chain = []int{rank}
-	for at := rank; ; {
-		word := v.seen(rank, at)
-		c, next := readState(word)
+// blame follows the chain of who was told to abort by whom, and who waited for
+// whom, to the rank that waited for nobody, or to a circle. In a circle the rank
+// that did not wait until it was told to abort is the one the others waited for.
+func (v *verdict) blame(rank int) (guilty int, chain []int, text string) {
+	idle, at := -1, rank
+	if c, by := readState(v.machine.Word(ref(rank, wAbort))); c == causeClosed {
+		return -1, []int{rank}, stateText(state(c, by))
+	} else if c == causeAborted {
+		at = by // who told us knows more than we do
+	}
+	for {
+		c, next := readState(v.seen(rank, at))
+		word := state(c, next)
+		chain = append(chain, at)
 		switch {
-		case c == causeNone && at == rank:
-			next = v.whoAborted(rank)
 		case c.waits():
 			text = fmt.Sprintf("rank %d %s", at, stateText(word))
-		case c != causeNone:
+		case c == causeClosed:
+			return -1, chain, stateText(word)
+		case c == causeAborted && next != at:
+			idle = at
+		case c == causeNone || c == causeAborted:
+			return at, chain, text
+		default:
 			return at, chain, stateText(word)
 		}
-		if c == causeNone && (at != rank || next == rank) {
-			return at, chain, text
-		}
-		if slices.Contains(chain, next) {
+		if i := slices.Index(chain, next); i >= 0 {
+			if slices.Contains(chain[i:], idle) {
+				return idle, chain, text
+			}
 			return next, append(chain, next), text + ", and so in a circle"
 		}
-		chain = append(chain, next)
 		at = next
 	}
-}
-
-// whoAborted is the rank that told this one to abort; itself if nobody did.
-func (v *verdict) whoAborted(rank int) int {
-	word := v.machine.Word(ref(rank, wAbort))
-	if v.outcome(rank) == outcomeFailed || v.outcome(rank) == outcomeLost {
-		word = v.temp(rank, tAborted)
-	}
-	if word == 0 {
-		return rank
-	}
-	by, _ := aborter(word)
-	return by
 }
 
 // aborted is the error of a rank in a call that failed.
@@ -140,14 +137,17 @@ func (v *verdict) aborted(rank int) error {
 	}
 	e := &api.Aborted{Rank: rank, Leaked: v.leaked(rank)}
 	e.Cause, e.Chain, e.Reason = v.blame(from)
-	if from != rank {
+	if e.Chain[0] != rank {
 		e.Chain = append([]int{rank}, e.Chain...)
 	}
-	switch l := v.launch(e.Cause); {
-	case l == nil:
+	switch {
+	case e.Cause < 0:
+	case v.launch(e.Cause) == nil:
 		e.Reason = join(e.Reason, v.absence(e.Cause))
 	case v.outcome(e.Cause) == outcomeNone:
 		e.Reason = join(e.Reason, fmt.Sprintf("rank %d stopped", e.Cause))
+	case e.Reason == "":
+		e.Reason = fmt.Sprintf("rank %d did not go on", e.Cause)
 	}
 	if from != rank {
 		e.Reason += "; this rank had finished"
