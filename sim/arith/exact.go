@@ -6,61 +6,72 @@ import (
 	"example.com/tandem/api/num"
 )
 
-// exactTile is the kernel of a sum or product rounded once, nil if there is none.
-func (o Options) exactTile(d num.DType, s num.Scheme, n int) func(dst []byte, srcs [][]byte) {
-	if s.Op != num.Sum {
+// exactTile makes, for one worker, the kernel of a sum rounded once; nil if there
+// is none. elements is the length of the longest tile.
+func (o Options) exactTile(d num.DType, s num.Scheme, n, elements int) func(dst []byte, srcs [][]byte) {
+	if s.Op != num.Sum || !d.Float() || d == num.F64 || d.Size() == 1 {
 		return nil
 	}
-	if k := o.assemblyExact(d, s, n); k != nil {
+	if k := o.assemblyExact(d, s, n, elements); k != nil {
 		return k
 	}
-	value, ok := valuesOf(d)
-	if !ok || d == num.F64 {
-		return nil
-	}
-	// From f64, with the last bit set if anything was cut off, to the element.
-	round := func(x float64) uint64 { return num.Encode(d, x, s.Last) }
-	switch {
-	case d == num.BF16:
-		round = func(x float64) uint64 { return uint64(narrowBF16By(odd32(x), s.Last)) }
-	case d == num.F16:
-		round = func(x float64) uint64 { return uint64(narrowF16By(odd32(x), s.Last)) }
-	case s.Last == num.NearestEven:
-		round = func(x float64) uint64 { return uint64(math.Float32bits(canonical32(float32(x)))) }
-	}
+	e := newExactSum(d, s.Last)
 	return func(dst []byte, srcs [][]byte) {
-		var wide num.Exact
 		for i := 0; i < len(dst); i += d.Size() {
-			num.Store(d, dst[i:], exactElement(&wide, d, s.Last, i, srcs, value, round))
+			num.Store(d, dst[i:], e.element(i, srcs))
 		}
 	}
 }
 
-// exactElement sums the elements at byte i and rounds them once. The sum is kept
-// as three f64: high + mid is exact but for terms whose size low adds up.
-func exactElement(wide *num.Exact, d num.DType, r num.Rounding, i int, srcs [][]byte,
-	value func(p []byte, i int) float64, round func(float64) uint64) uint64 {
-	high, mid, low := value(srcs[0], i), 0.0, 0.0
+// exactSum sums single elements exactly.
+type exactSum struct {
+	d     num.DType
+	last  num.Rounding
+	value func(p []byte, i int) float64
+	round func(x float64) uint64 // x has its last bit set if anything was cut off
+	wide  num.Exact
+}
+
+func newExactSum(d num.DType, last num.Rounding) *exactSum {
+	value, _ := valuesOf(d)
+	e := &exactSum{d: d, last: last, value: value}
+	switch {
+	case d == num.BF16:
+		e.round = func(x float64) uint64 { return uint64(narrowBF16By(odd32(x), last)) }
+	case d == num.F16:
+		e.round = func(x float64) uint64 { return uint64(narrowF16By(odd32(x), last)) }
+	case last == num.NearestEven:
+		e.round = func(x float64) uint64 { return uint64(math.Float32bits(canonical32(float32(x)))) }
+	default:
+		e.round = func(x float64) uint64 { return num.Encode(d, x, last) }
+	}
+	return e
+}
+
+// element sums the elements at byte i and rounds once. The sum is kept as three
+// f64: high + mid is exact but for terms whose magnitudes low adds up.
+func (e *exactSum) element(i int, srcs [][]byte) uint64 {
+	high, mid, low := e.value(srcs[0], i), 0.0, 0.0
 	for _, src := range srcs[1:] {
 		var rest, lost float64
-		high, rest = twoSum(high, value(src, i))
+		high, rest = twoSum(high, e.value(src, i))
 		mid, lost = twoSum(mid, rest)
 		low += math.Abs(lost)
 	}
-	if math.IsNaN(mid) || math.IsInf(high, 0) {
+	if math.IsNaN(mid) {
 		// An input was infinite or a NaN, and high is what IEEE makes of that:
 		// no finite sum comes near the end of f64's range.
-		return round(high)
+		return e.round(high)
 	}
 	high, mid = twoSum(high, mid)
 	// What low stands for cannot change the sign of mid, so that the rounding
 	// of high is known; a sum of zero has a sign of its own.
 	if high != 0 && (low == 0 || math.Abs(mid) > 2*low) {
-		return round(odd64(high, mid))
+		return e.round(odd64(high, mid))
 	}
-	wide.Reset()
+	e.wide.Reset()
 	for _, src := range srcs {
-		wide.Add(d, num.Load(d, src[i:]))
+		e.wide.Add(e.d, num.Load(e.d, src[i:]))
 	}
-	return wide.Round(d, r)
+	return e.wide.Round(e.d, e.last)
 }

@@ -15,28 +15,26 @@ type plan struct {
 	fused   func(dst, acc, src []byte) // a step with its product, for AvgPremulFused
 	finish  func(dst, acc []byte)      // accumulators to elements, nil if they are elements
 
-	// tile replaces all of the above for schemes that are not made of steps.
-	tile func(dst []byte, srcs [][]byte)
+	// tiles replaces all of the above for schemes that are not made of steps: it
+	// makes the kernel of one worker, for tiles of at most that many elements.
+	tiles func(elements int) func(dst []byte, srcs [][]byte)
 }
 
 // run reduces one range, tile by tile.
 func (p *plan) run(dst []byte, srcs [][]byte) {
-	step := tileElements * p.d.Size()
-	part := make([][]byte, len(srcs))
-	var b *bench
-	if p.tile == nil {
-		b = &bench{plan: p, elements: min(len(dst)/p.d.Size(), tileElements)}
+	elements := min(len(dst)/p.d.Size(), tileElements)
+	reduce := (&bench{plan: p, elements: elements}).reduce
+	if p.tiles != nil {
+		reduce = p.tiles(elements)
 	}
+	step := elements * p.d.Size()
+	part := make([][]byte, len(srcs))
 	for lo := 0; lo < len(dst); lo += step {
 		hi := min(lo+step, len(dst))
 		for i, src := range srcs {
 			part[i] = src[lo:hi]
 		}
-		if b == nil {
-			p.tile(dst[lo:hi], part)
-		} else {
-			b.reduce(dst[lo:hi], part)
-		}
+		reduce(dst[lo:hi], part)
 	}
 }
 
@@ -52,12 +50,18 @@ func (o Options) plan(d num.DType, s num.Scheme, n int) *plan {
 	case s.Op == num.Min || s.Op == num.Max:
 		p.steps = o.minMaxSteps(d, s)
 	case s.Acc == num.AccExact:
-		p.tile = o.exactTile(d, s, n)
+		if o.exactTile(d, s, n, 0) != nil {
+			p.tiles = func(elements int) func(dst []byte, srcs [][]byte) {
+				return o.exactTile(d, s, n, elements)
+			}
+		}
 	case s.Step == num.NearestEven:
 		p.planFloat(o)
 	}
-	if p.tile == nil && p.steps.join == nil {
-		p.tile = func(dst []byte, srcs [][]byte) { evalTile(dst, d, s, srcs) }
+	if p.tiles == nil && p.steps.join == nil {
+		p.tiles = func(int) func(dst []byte, srcs [][]byte) {
+			return func(dst []byte, srcs [][]byte) { evalTile(dst, d, s, srcs) }
+		}
 	}
 	return p
 }

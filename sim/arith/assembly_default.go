@@ -1,8 +1,13 @@
+//go:build !amd64 || noasm
+
 package arith
 
 import "example.com/tandem/api/num"
 
-// Without assembly there is nothing to choose.
+// Without assembly there is nothing to choose from.
+
+// assembly says what kernels there are besides the portable ones.
+func assembly() string { return "none" }
 
 func (o Options) assemblySteps(acc, d num.DType, op num.Op) steps { return steps{} }
 
@@ -12,6 +17,6 @@ func (o Options) assemblyConverter(to, from num.DType, r num.Rounding) func(dst,
 	return nil
 }
 
-func (o Options) assemblyExact(d num.DType, s num.Scheme, n int) func(dst []byte, srcs [][]byte) {
+func (o Options) assemblyExact(d num.DType, s num.Scheme, n, elements int) func(dst []byte, srcs [][]byte) {
 	return nil
 }
