@@ -28,8 +28,8 @@ type Context interface {
 	// reach. The only host memory that Stream.Copy takes.
 	AllocHost(bytes int) (HostMemory, error)
 	// Free releases what Alloc or AllocHost gave. It does not wait: where a
-	// stream of this context still has work it is ErrBusy, since the driver
-	// would wait for it. Kernels of other contexts are the caller's care.
+	// stream of the device still has work it is ErrBusy, since the driver
+	// would wait for it. Kernels of other devices are the caller's care.
 	Free(p Ptr) error
 	// Quarantine sets aside what Alloc, AllocHost or Map gave, for memory
 	// that a late store may still reach: it is never freed nor given out

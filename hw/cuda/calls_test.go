@@ -253,6 +253,24 @@ func TestRangesOfOthers(t *testing.T) {
 	require.ErrorIs(t, c.Free(0x5000000), gpu.ErrInvalid, "another's to free")
 }
 
+func TestGlobals(t *testing.T) {
+	f := newFake(t, "")
+	d := f.open(t, Options{})
+	c := f.context(t, d, 0)
+	m, err := c.LoadModule("m", nil)
+	require.NoError(t, err)
+	for range 2 {
+		p, n, err := m.Global("g")
+		require.NoError(t, err)
+		r, err := c.Range(p + 7)
+		require.NoError(t, err)
+		require.Equal(t, gpu.Range{Base: p, Bytes: n, Device: 0, Owned: true}, r)
+		require.ErrorIs(t, c.Free(p), gpu.ErrInvalid)
+	}
+	require.NoError(t, m.Unload())
+	require.Empty(t, d.(*driver).memory.list)
+}
+
 func TestBusyAndAbandon(t *testing.T) {
 	f := newFake(t, "")
 	d := f.open(t, Options{})
@@ -265,7 +283,14 @@ func TestBusyAndAbandon(t *testing.T) {
 	require.ErrorIs(t, c.Free(p), gpu.ErrBusy)
 	require.ErrorIs(t, s.Destroy(), gpu.ErrBusy)
 	require.ErrorIs(t, gpu.Wait(context.Background(), d.Clock(), 5*time.Millisecond, s), gpu.ErrDeadline)
+	other, err := d.Devices()[0].Open()
+	require.NoError(t, err)
+	q, err := other.Alloc(256)
+	require.NoError(t, err)
+	require.ErrorIs(t, other.Free(q), gpu.ErrBusy, "the work of another use of the same device is waited for, too")
 	f.busy = 0
+	require.NoError(t, other.Free(q))
+	require.NoError(t, other.Close())
 	require.NoError(t, c.Free(p))
 	require.NoError(t, s.Destroy())
 

@@ -58,6 +58,9 @@ func (v *device) Open() (gpu.Context, error) {
 		return nil, err
 	}
 	c.sms = int(n)
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
+	v.d.contexts[c] = true
 	return c, nil
 }
 
@@ -93,6 +96,9 @@ func (c *primary) Close() error {
 		return err
 	}
 	c.closed.Store(true)
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	delete(c.d.contexts, c)
 	return nil
 }
 
@@ -153,15 +159,37 @@ func (c *primary) EnablePeer(peer gpu.Context) error {
 	return nil
 }
 
-// idle says whether a release would not wait: ErrBusy names the stream that
-// still has work.
+// idle says whether a release would not wait. It would for the work of any
+// stream of the device's context, also of one made through another use of it;
+// ErrBusy says so.
 func (c *primary) idle(call string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for s := range c.streams {
-		if s.busy() {
+	for _, use := range c.d.uses(c.dev) {
+		if use.busy() {
 			return gpu.Refuse(call, gpu.ErrBusy, "a stream of %v still has work; wait for it first", c)
 		}
 	}
 	return nil
+}
+
+func (c *primary) busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range c.streams {
+		if s.busy() {
+			return true
+		}
+	}
+	return false
+}
+
+// uses are the open contexts of a device.
+func (d *driver) uses(dev *device) (list []*primary) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for c := range d.contexts {
+		if c.dev == dev {
+			list = append(list, c)
+		}
+	}
+	return list
 }

@@ -33,9 +33,10 @@ type driver struct {
 	ledger  gpu.Ledger
 	memory  ranges
 
-	mu     sync.Mutex
-	closed bool
-	locks  map[gpu.UUID]*heldLock
+	mu       sync.Mutex
+	closed   bool
+	locks    map[gpu.UUID]*heldLock
+	contexts map[*primary]bool // open ones
 }
 
 // Open loads and starts the CUDA driver. Where that is not possible the error
@@ -50,7 +51,8 @@ func Open(o Options) (gpu.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &driver{table: table, opts: o, version: version, clock: gpu.WallClock(), locks: make(map[gpu.UUID]*heldLock)}
+	d := &driver{table: table, opts: o, version: version, clock: gpu.WallClock(),
+		locks: make(map[gpu.UUID]*heldLock), contexts: make(map[*primary]bool)}
 	var n C.int
 	if rc := C.call_cuDeviceGetCount(table, &n); rc != 0 {
 		return nil, d.fail(rc, "cuDeviceGetCount", "")

@@ -183,6 +183,9 @@ func (c *primary) foreign(p gpu.Ptr) (gpu.Range, error) {
 	for attribute := range values {
 		var v uint64
 		if rc := C.call_cuPointerGetAttribute(c.d.table, c.ctx, unsafe.Pointer(&v), attribute, C.CUdeviceptr(p)); rc != 0 {
+			if attribute == pointerShare {
+				continue // not for all memory; it is then not to be shared
+			}
 			if gpu.Code(rc) == gpu.InvalidValue {
 				return gpu.Range{}, gpu.Refuse("cuPointerGetAttribute", gpu.ErrInvalid, "%#x is in no allocation of a GPU or of pinned memory", uint64(p))
 			}

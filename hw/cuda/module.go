@@ -29,6 +29,7 @@ import "C"
 import (
 	"bytes"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"example.com/tandem/api/gpu"
@@ -40,6 +41,9 @@ type module struct {
 	m     C.CUmodule // 0 once unloaded
 	name  string
 	entry *gpu.Entry
+
+	mu      sync.Mutex
+	globals map[gpu.Ptr]bool // that Global has entered among the addresses
 }
 
 // jitLog is room for what the compiler says, of errors and of the rest.
@@ -54,7 +58,7 @@ func (c *primary) LoadModule(name string, ptx []byte) (gpu.Module, error) {
 	// The driver reads up to a zero byte.
 	text := append(bytes.Clone(ptx), 0)
 	problems, infos := make([]byte, jitLog), make([]byte, jitLog)
-	m := &module{c: c, name: name}
+	m := &module{c: c, name: name, globals: make(map[gpu.Ptr]bool)}
 	rc := C.tandem_load_module(c.d.table, c.ctx, &m.m, unsafe.Pointer(&text[0]),
 		(*C.char)(unsafe.Pointer(&problems[0])), jitLog, (*C.char)(unsafe.Pointer(&infos[0])), jitLog)
 	if rc != 0 {
@@ -107,6 +111,11 @@ func (m *module) Unload() error {
 	}
 	m.m = 0
 	m.entry.Release()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p := range m.globals {
+		_, _ = m.c.d.memory.take(p, func(block) error { return nil })
+	}
 	return nil
 }
 
@@ -122,6 +131,12 @@ func (m *module) Global(name string) (gpu.Ptr, uint64, error) {
 	var bytes C.size_t
 	if rc := C.call_cuModuleGetGlobal_v2(m.c.d.table, m.c.ctx, &p, &bytes, m.m, n); rc != 0 {
 		return 0, 0, m.c.fail(rc, call, "%s in %s", name, m.name)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at := gpu.Ptr(p); !m.globals[at] && bytes > 0 {
+		m.globals[at] = true
+		m.c.d.memory.add(block{Range: gpu.Range{Base: at, Bytes: uint64(bytes), Device: m.c.dev.ordinal, Owned: true}, owner: m, kept: true})
 	}
 	return gpu.Ptr(p), uint64(bytes), nil
 }

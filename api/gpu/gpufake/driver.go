@@ -29,14 +29,15 @@ type driver struct {
 	clock   gpu.Clock
 	ledger  gpu.Ledger
 
-	mu      sync.Mutex
-	closed  bool
-	next    gpu.Ptr
-	regions []*region // by base
-	files   map[int]*physical
-	fabric  map[gpu.FabricHandle]*physical
-	lost    map[*device]*gpu.Error
-	peers   map[[2]*device]bool
+	mu       sync.Mutex
+	closed   bool
+	next     gpu.Ptr
+	regions  []*region // by base
+	files    map[int]*physical
+	fabric   map[gpu.FabricHandle]*physical
+	lost     map[*device]*gpu.Error
+	peers    map[[2]*device]bool
+	contexts map[*fakeContext]bool // open ones
 }
 
 // Open makes the machine.
@@ -44,7 +45,7 @@ func Open(o Options) gpu.Driver {
 	d := &driver{
 		opts: o, clock: gpu.WallClock(), next: 0x7000_0000_0000,
 		files: map[int]*physical{}, fabric: map[gpu.FabricHandle]*physical{},
-		lost: map[*device]*gpu.Error{}, peers: map[[2]*device]bool{},
+		lost: map[*device]*gpu.Error{}, peers: map[[2]*device]bool{}, contexts: map[*fakeContext]bool{},
 	}
 	for i := range max(o.Devices, 1) {
 		v := &device{d: d, ordinal: i, info: gpu.Info{
@@ -125,6 +126,7 @@ func (v *device) Open() (gpu.Context, error) {
 	}
 	c := &fakeContext{d: v.d, dev: v, ledger: gpu.NewLedger(&v.d.ledger), streams: map[*stream]bool{}}
 	c.entry = v.d.ledger.Add(gpu.KindContext, c.String)
+	v.d.contexts[c] = true
 	return c, nil
 }
 
@@ -177,9 +179,11 @@ func (c *fakeContext) release(call string) (leave func(), err error) {
 
 // busy says whether a release would wait. The lock is held.
 func (c *fakeContext) busy(call string) error {
-	for s := range c.streams {
-		if len(s.queue) > 0 {
-			return gpu.Refuse(call, gpu.ErrBusy, "a stream of %v still has work", c)
+	for use := range c.d.contexts {
+		for s := range use.streams {
+			if use.dev == c.dev && len(s.queue) > 0 {
+				return gpu.Refuse(call, gpu.ErrBusy, "a stream of %v still has work", c)
+			}
 		}
 	}
 	return nil
@@ -238,6 +242,7 @@ func (c *fakeContext) Close() error {
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
 	c.closed = true
+	delete(c.d.contexts, c)
 	if c.ledger.Counts() != (gpu.Counts{}) {
 		c.entry.Quarantine()
 	}

@@ -67,7 +67,9 @@ var bodies = map[string]gpufake.Kernel{
 // TestSuite runs the suite for drivers on the fake: a test of both.
 func TestSuite(t *testing.T) {
 	for _, devices := range []int{1, 2} {
-		d := gputest.Open(t, func() (gpu.Driver, error) { return gpufake.Open(gpufake.Options{Devices: devices, Kernels: bodies}), nil })
+		d := gputest.Open(t, func() (gpu.Driver, error) {
+			return gpufake.Open(gpufake.Options{Devices: devices, Kernels: bodies}), nil
+		})
 		gputest.Run(t, d)
 	}
 }

@@ -227,7 +227,7 @@ CUresult cuModuleGetFunction(uintptr_t *f, uintptr_t m, const char *name) {
 	*f = (uintptr_t)o;
 	LEAVE(0);
 }
-CUresult cuModuleGetGlobal_v2(u64 *p, size_t *n, uintptr_t m, const char *name) { (void)name; BOUND; *p = 0x5000000, *n = 8; LEAVE(use(__func__, m, MODULE, 1) ? 0 : 400); }
+CUresult cuModuleGetGlobal_v2(u64 *p, size_t *n, uintptr_t m, const char *name) { (void)name; BOUND; *p = 0x6000000, *n = 8; LEAVE(use(__func__, m, MODULE, 1) ? 0 : 400); }
 CUresult cuFuncLoad(uintptr_t f) { BOUND; LEAVE(use(__func__, f, FUNCTION, 1) ? 0 : 400); }
 CUresult cuFuncIsLoaded(int *v, uintptr_t f) { BOUND; *v = !page->unloaded; LEAVE(use(__func__, f, FUNCTION, 1) ? 0 : 400); }
 CUresult cuFuncGetAttribute(int *v, int a, uintptr_t f) { BOUND; *v = a == 0 ? 1024 : a == 3 ? 0 : 10 + a; LEAVE(use(__func__, f, FUNCTION, 1) ? 0 : 400); }
