@@ -1,6 +1,7 @@
 package rlkernel
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"testing"
@@ -40,17 +41,18 @@ func TestOrderAndRounding(t *testing.T) {
 		limit := int64(singleBlock / c.d.Size())
 		for _, version := range append(both, Before+"?entry=extension", After+"?entry=extension") {
 			for _, count := range []int64{1, 2, 7, limit + 2} {
+				if count > limit && version != After {
+					continue // the same plan
+				}
 				for _, collective := range []api.Collective{api.AllReduce, api.ReduceScatter} {
 					call := reduceCall(collective, c.d, len(c.values), count)
 					r := newRig(call, constants(c.d, c.values...))
 					_, errs := r.run(t, openTeam(t, version, call.Ranks))
 					for rank, err := range errs {
 						require.NoError(t, err)
-						for i, p := 0, r.mem[rank][0].Dst.Payload(); i < len(p); i += c.d.Size() {
-							if got := num.Load(c.d, p[i:]); got != c.want {
-								t.Fatalf("%s: %s %s: rank %d: %#x, want %#x", c.name, version, call, rank, got, c.want)
-							}
-						}
+						want := make([]byte, r.mem[rank][0].Dst.Len())
+						constants(c.d, c.want)(0, 0, want)
+						require.True(t, bytes.Equal(want, r.mem[rank][0].Dst.Payload()), "%s: %s %s: rank %d: %#x", c.name, version, call, rank, num.Load(c.d, r.mem[rank][0].Dst.Payload()))
 					}
 				}
 			}
@@ -64,13 +66,12 @@ func TestSizeInvariance(t *testing.T) {
 	for _, version := range append(both, After+"?entry=extension") {
 		for _, d := range reduced {
 			var first []byte
-			for _, n := range []int64{8, 4096, 1 << 20} {
+			for _, n := range []int64{8, 4096, 140000, 1 << 20} {
+				if n == 1<<20 && (version != After || d != api.BF16 || testing.Short()) {
+					continue // the same path as 140000
+				}
 				call := reduceCall(api.AllReduce, d, 8, n)
-				r := newRig(call, func(rank, lane int, p []byte) {
-					for i := 0; i < len(p); i += d.Size() {
-						num.Store(d, p[i:], mix(uint64(rank)<<32|uint64(i))&d.Mask())
-					}
-				})
+				r := newRig(call, anyBits(26))
 				_, errs := r.run(t, openTeam(t, version, 8))
 				require.NoError(t, errs[0])
 				head := r.mem[3][0].Dst.Payload()[:8*d.Size()]
@@ -173,7 +174,10 @@ func TestInPlace(t *testing.T) {
 				if call.Validate() != nil {
 					continue
 				}
-				for seed := range uint64(10) {
+				for seed := range uint64(8) {
+					if call.Count > 100000 && seed > 2 {
+						break
+					}
 					r := newRig(call, anyBits(seed))
 					team := openTeam(t, version, call.Ranks)
 					if seed > 0 {
@@ -183,7 +187,7 @@ func TestInPlace(t *testing.T) {
 					for _, err := range errs {
 						require.NoError(t, err, "%s %s", version, call)
 					}
-					r.right(t, max(1, call.Count/2000))
+					r.right(t, max(1, call.Count/500))
 					r.whole(t, outs)
 				}
 			}

@@ -46,7 +46,7 @@ func (y *yard) gather(t *testing.T, team *sim.Team, bytesEach, srcOff, dstOff in
 	call := gatherCall(y.ranks, bytesEach)
 	call.SrcOffset, call.DstOffset = api.Offsets{srcOff}, api.Offsets{dstOff}
 	r := &rig{call: call, mem: make([]api.Memory, y.ranks)}
-	want := make([]byte, 0, y.size*int64(y.ranks)+2*guard)
+	want := make([]byte, 0, bytesEach*int64(y.ranks)+2*guard)
 	want = append(want, bytes.Repeat([]byte{poison}, guard)...)
 	for rank := range y.ranks {
 		src, dst := call.Addrs(0, rank)
