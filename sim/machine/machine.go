@@ -5,6 +5,7 @@ import (
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/num"
+	"example.com/tandem/sim/arith"
 )
 
 // ReduceFunc folds sources of equal length into dst, which may be one of them
@@ -20,7 +21,8 @@ type Config struct {
 	// Arrive and Progress are the lengths of the deadlines; zero stands for
 	// 60 s and 5 s.
 	Arrive, Progress time.Duration
-	Reduce           ReduceFunc
+	// Reduce is arith.Reduce where nil.
+	Reduce ReduceFunc
 }
 
 // Machine holds what persists between the runs of a team: boxes, lines and
@@ -76,6 +78,9 @@ func New(cfg Config) *Machine {
 	}
 	if cfg.Progress == 0 {
 		cfg.Progress = 5 * time.Second
+	}
+	if cfg.Reduce == nil {
+		cfg.Reduce = arith.Reduce
 	}
 	m := &Machine{cfg: cfg, mem: make([]memory, cfg.Ranks), steps: make([]int, cfg.Ranks)}
 	m.before = m.ordered
