@@ -18,6 +18,17 @@ func (c Contract) String() string {
 // MarshalText writes the name.
 func (c Contract) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
+// UnmarshalText reads what MarshalText writes.
+func (c *Contract) UnmarshalText(text []byte) error {
+	for _, known := range []Contract{Exact, OrderFree, Faithful} {
+		if known.String() == string(text) {
+			*c = known
+			return nil
+		}
+	}
+	return &InvalidError{Field: "contract", Value: string(text), Reason: "unknown", Hint: "known are exact, order_free and faithful"}
+}
+
 // Evidence says how an answer is known.
 type Evidence string
 

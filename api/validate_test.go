@@ -112,6 +112,18 @@ func TestNamesRoundTrip(t *testing.T) {
 	}
 }
 
+func TestContractsRoundTrip(t *testing.T) {
+	for _, c := range []api.Contract{api.Exact, api.OrderFree, api.Faithful} {
+		text, err := c.MarshalText()
+		require.NoError(t, err)
+		var got api.Contract
+		require.NoError(t, got.UnmarshalText(text))
+		require.Equal(t, c, got)
+	}
+	var c api.Contract
+	require.ErrorContains(t, c.UnmarshalText([]byte("equal")), `contract "equal": unknown (known are exact, order_free and faithful)`)
+}
+
 func TestUnknownNamesListTheKnownOnes(t *testing.T) {
 	_, collective := api.ParseCollective("allreduce")
 	_, dtype := api.ParseDType("float16")
