@@ -16,6 +16,9 @@ type Style struct{ on bool }
 // Coloured is the Style that emphasises where on is set.
 func Coloured(on bool) Style { return Style{on} }
 
+// On reports whether s emphasises.
+func (s Style) On() bool { return s.on }
+
 // Wants reports whether what is written to w should be coloured: w is a
 // terminal, and neither the flag nor NO_COLOR (any value but none) is against
 // it.
