@@ -9,7 +9,7 @@
 // return at once, also where CUDA has a blocking form. Waiting is [Wait] and
 // [Poll], with a deadline, on the driver's own [Clock]; that clock is virtual
 // where the GPU is. All methods are safe for concurrent use, except that one
-// goroutine at a time uses a [Stream].
+// goroutine at a time uses a [Stream], and none uses what another releases.
 //
 // The rule users break: nothing may be loaded, allocated, freed or
 // instantiated while a kernel waits for another kernel. Do it all first, wait

@@ -140,9 +140,10 @@ func (m *multicast) AddDevice(d gpu.Device) error {
 	return nil
 }
 
-// within runs a call that may block for ever, until ctx ends. late is told when
-// a call that was given up comes back after all.
-func (m *multicast) within(ctx context.Context, call string, do func() error, late func()) error {
+// within runs a call that may block for ever, until ctx ends. Then giveUp sets
+// aside what the call holds besides the object, and late is told if it comes
+// back after all.
+func (m *multicast) within(ctx context.Context, call string, do func() error, giveUp, late func()) error {
 	if err := context.Cause(ctx); err != nil {
 		return gpu.Refuse(call, gpu.ErrDeadline, "%v", err)
 	}
@@ -170,6 +171,7 @@ func (m *multicast) within(ctx context.Context, call string, do func() error, la
 	}
 	m.abandoned = true
 	m.entry.Quarantine()
+	giveUp()
 	return gpu.Refuse(call, gpu.ErrDeadline, "the driver still waits for devices to be added: %v", context.Cause(ctx))
 }
 
@@ -194,6 +196,9 @@ func (m *multicast) Bind(ctx context.Context, offset uint64, memory gpu.Physical
 			return m.c.fail(rc, call, "%d bytes of %v", bytes, p.c)
 		}
 		return nil
+	}, func() {
+		p.freed = true // the driver may bind it at any time
+		p.entry.Quarantine()
 	}, func() {})
 }
 
@@ -230,7 +235,7 @@ func (m *multicast) Map(ctx context.Context, c gpu.Context) (gpu.Ptr, error) {
 	err := m.within(ctx, call, func() (err error) {
 		at, err = p.mapHandle(m.h, m.bytes, m.share, []C.int{C.int(p.dev.dev)})
 		return err
-	}, func() { _ = p.Quarantine(at) })
+	}, func() {}, func() { _ = p.Quarantine(at) })
 	if err != nil {
 		return 0, err // at may still be written
 	}

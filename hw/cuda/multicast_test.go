@@ -5,6 +5,7 @@ package cuda
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,18 +46,23 @@ func TestMulticastFailsClosed(t *testing.T) {
 // deadline, and what they were about is set aside.
 func TestMulticastBlocks(t *testing.T) {
 	f := newFake(t, "")
-	d := f.open(t, Options{Multicast: true, Getenv: nothing})
+	o := f.options()
+	o.Multicast, o.Getenv = true, nothing
+	d, err := Open(o)
+	require.NoError(t, err)
 	c := f.context(t, d, 0)
 	m, err := c.Multicast()
 	require.NoError(t, err)
-	o := gpu.MulticastOptions{Devices: 2, Bytes: 1 << 21, Share: gpu.ByFile}
+	of := gpu.MulticastOptions{Devices: 2, Bytes: 1 << 21, Share: gpu.ByFile}
 	p, err := c.Create(1<<21, gpu.NotShared)
 	require.NoError(t, err)
-	for name, call := range map[string]func(context.Context, gpu.MulticastObject) error{
-		"bind": func(ctx context.Context, mc gpu.MulticastObject) error { return mc.Bind(ctx, 0, p, 0, 1<<21) },
+	calls := map[string]func(context.Context, gpu.MulticastObject) error{
 		"map":  func(ctx context.Context, mc gpu.MulticastObject) error { _, err := mc.Map(ctx, c); return err },
-	} {
-		mc, err := m.Create(o)
+		"bind": func(ctx context.Context, mc gpu.MulticastObject) error { return mc.Bind(ctx, 0, p, 0, 1<<21) },
+	}
+	for _, name := range []string{"map", "bind"} {
+		call := calls[name]
+		mc, err := m.Create(of)
 		require.NoError(t, err)
 		require.ErrorIs(t, mc.Bind(context.Background(), 0, p, 1, 1<<21), gpu.ErrInvalid, "beyond the memory")
 		_, err = c.Map(mc)
@@ -71,13 +77,18 @@ func TestMulticastBlocks(t *testing.T) {
 		require.ErrorIs(t, mc.Release(), gpu.ErrClosed, name)
 		require.ErrorIs(t, mc.AddDevice(d.Devices()[0]), gpu.ErrClosed, name)
 		f.blocked = 0
+		require.Eventually(t, func() bool { return atomic.LoadUint32(&f.waiting) == 0 }, 5*time.Second, time.Millisecond)
 	}
-	require.NoError(t, p.Release())
-	require.Equal(t, 2, d.Counts().Quarantined[gpu.KindMulticast])
+	require.ErrorIs(t, p.Release(), gpu.ErrClosed, "the abandoned call may still bind it")
+	got := d.Counts()
+	require.Equal(t, 2, got.Quarantined[gpu.KindMulticast])
+	require.Equal(t, 1, got.Quarantined[gpu.KindPhysical])
 	// The mapping that came after its deadline belongs to nobody.
 	require.Eventually(t, func() bool { return d.Counts().Quarantined[gpu.KindMapping] == 1 }, 5*time.Second, time.Millisecond)
-	f.live[4], f.live[5], f.live[0] = 0, 0, f.live[0]-1 // meant to stay
-	t.Cleanup(func() { f.live[0] = 0 })                 // and the context with them
+	t.Cleanup(func() {
+		require.Equal(t, [12]uint32{0: 1, 3: 1, 4: 2, 5: 1}, f.live, "that much stays in the driver, and is meant to")
+		f.live = [12]uint32{}
+	})
 }
 
 // TestForeignObjects: what another driver made is refused, not followed.

@@ -27,6 +27,7 @@ struct page {
 	uint32_t launches, cooperative, grid[3], block[3], shared, params;
 	uint8_t param[1024];
 	char failed[64], complaint[128];
+	uint32_t waiting; // calls that are blocked
 };
 static struct page *page;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -108,6 +109,17 @@ static CUresult enter(const char *name, int bound) {
 		r = 201;
 	}
 	return r;
+}
+
+// block holds a call back for as long as the page says, without the lock.
+static void block(uint32_t kind) {
+	page->waiting++;
+	while (page->blocked == kind) {
+		pthread_mutex_unlock(&mutex);
+		usleep(1000);
+		pthread_mutex_lock(&mutex);
+	}
+	page->waiting--;
 }
 
 #define LOCK pthread_mutex_lock(&mutex)
@@ -290,7 +302,7 @@ CUresult cuMemCreate(u64 *h, size_t n, const int *prop, u64 flags) { (void)flags
 CUresult cuMemRelease(u64 h) { BOUND; struct object *o = (struct object *)h; LEAVE(drop(__func__, h, o && o->magic == MAGIC && o->kind == MULTICAST ? MULTICAST : HANDLE, 1)); }
 CUresult cuMemAddressReserve(u64 *p, size_t n, size_t a, u64 where, u64 flags) { (void)a, (void)where, (void)flags; BOUND; LEAVE(allocate(RESERVATION, p, n)); }
 CUresult cuMemAddressFree(u64 p, size_t n) { (void)n; BOUND; struct object *o = at(p, RESERVATION); if (o && o->state) complain(__func__, "still mapped"); LEAVE(release(__func__, p, RESERVATION)); }
-CUresult cuMemMap(u64 p, size_t n, size_t off, u64 h, u64 flags) { (void)n, (void)off, (void)h, (void)flags; BOUND; while (page->blocked == 2) { pthread_mutex_unlock(&mutex); usleep(1000); LOCK; } struct object *o = at(p, RESERVATION); if (o) o->state = 1; LEAVE(o ? 0 : 1); }
+CUresult cuMemMap(u64 p, size_t n, size_t off, u64 h, u64 flags) { (void)n, (void)off, (void)h, (void)flags; BOUND; block(2); struct object *o = at(p, RESERVATION); if (o) o->state = 1; LEAVE(o ? 0 : 1); }
 CUresult cuMemUnmap(u64 p, size_t n) { (void)n; BOUND; struct object *o = at(p, RESERVATION); if (!o || !o->state) { complain(__func__, "not mapped"); LEAVE(1); } o->state = 0; LEAVE(0); }
 CUresult cuMemSetAccess(u64 p, size_t n, const int *desc, size_t k) { (void)n; BOUND; for (size_t i = 0; i < k; i++) if (desc[3 * i] != 1 || desc[3 * i + 2] != 3) complain(__func__, "other access"); LEAVE(at(p, RESERVATION) ? 0 : 1); }
 CUresult cuMemExportToShareableHandle(void *out, u64 h, int type, u64 flags) { (void)h, (void)flags; BOUND; if (type == 1) { *(int *)out = open("/dev/null", O_RDONLY); LEAVE(0); } memset(out, 0x77, 64); LEAVE(0); }
@@ -304,6 +316,6 @@ static CUresult multi(const char *name, u64 h) { struct object *o = (struct obje
 CUresult cuMulticastGetGranularity(size_t *n, const u64 *prop, int o) { MULTI; *n = (size_t)(o + 1) << 21; LEAVE(prop[0] ? 0 : 1); }
 CUresult cuMulticastCreate(u64 *h, const u64 *prop) { MULTI; if (!prop[1] || prop[3]) LEAVE(1); *h = (u64)make(MULTICAST, primaries[0]); LEAVE(0); }
 CUresult cuMulticastAddDevice(u64 h, int d) { (void)d; MULTI; LEAVE(multi(__func__, h)); }
-CUresult cuMulticastBindMem(u64 h, size_t o, u64 m, size_t f, size_t n, u64 flags) { (void)o, (void)f, (void)n, (void)flags; MULTI; while (page->blocked == 1) { pthread_mutex_unlock(&mutex); usleep(1000); LOCK; } LEAVE(use(__func__, m, HANDLE, 0) ? multi(__func__, h) : 400); }
+CUresult cuMulticastBindMem(u64 h, size_t o, u64 m, size_t f, size_t n, u64 flags) { (void)o, (void)f, (void)n, (void)flags; MULTI; block(1); LEAVE(use(__func__, m, HANDLE, 0) ? multi(__func__, h) : 400); }
 CUresult cuMulticastUnbind(u64 h, int d, size_t o, size_t n) { (void)d, (void)o, (void)n; MULTI; LEAVE(multi(__func__, h)); }
 #endif
