@@ -105,7 +105,16 @@ func Compare(left, right *api.Plan) Difference {
 	}
 	d.markInverted()
 	d.Verdict = wholeVerdict(d.Left, d.Right)
+	if d.Verdict == Same {
+		d.Verdict = costVerdict(left.Cost, right.Cost)
+	}
 	return d
+}
+
+// costVerdict decides between plans without rounds and words: one exposed
+// round trip a loop trip is what their time goes into.
+func costVerdict(l, r api.Cost) Verdict {
+	return verdictOf(cmp.Or(cmp.Compare(l.Trips, r.Trips), cmp.Compare(l.RoundTrip, r.RoundTrip), cmp.Compare(l.Launches, r.Launches)))
 }
 
 func (d *Difference) add(c Change) {

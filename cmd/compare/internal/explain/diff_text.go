@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"example.com/tandem/api"
@@ -22,12 +23,31 @@ func DiffText(left, right *api.Plan, d Difference, o Options) string {
 		{Slower, o.Style.Red("Slower on the right")},
 		{Faster, o.Style.Green("Faster on the right")},
 		{Regrouped, "Split in another way"},
-		{Same, "As slow as before"},
+		{Same, "As many rounds and words"},
 	} {
 		b.WriteString(changesText(d, v.verdict, v.title))
 	}
 	b.WriteString("\n" + totalsText(d))
 	fmt.Fprintf(&b, "Cost of the slowest rank\n  left   %s\n  right  %s\n", costText(left.Cost), costText(right.Cost))
+	b.WriteString(notesText(left, right))
+	return b.String()
+}
+
+// notesText is the notes of both plans, those they share once.
+func notesText(left, right *api.Plan) string {
+	var b strings.Builder
+	for _, n := range left.Notes {
+		side := "left "
+		if slices.Contains(right.Notes, n) {
+			side = "both "
+		}
+		b.WriteString("Note " + side + " " + n + "\n")
+	}
+	for _, n := range right.Notes {
+		if !slices.Contains(left.Notes, n) {
+			b.WriteString("Note right " + n + "\n")
+		}
+	}
 	return b.String()
 }
 
@@ -92,11 +112,20 @@ func loadText(w Work) string {
 	return plural(w.Rounds, "round") + " and " + plural(w.Words, "word")
 }
 
-var wholeWords = map[Verdict]string{
-	Slower: "The right plan is slower by its counts",
-	Faster: "The right plan is faster by its counts",
-	Same:   "Both plans cost the same by their counts",
-	Mixed:  "By their counts the plans go both ways: the slowest CTA one, all CTAs together the other",
+// wholeWords says of the whole call what its counts say.
+func wholeWords(d Difference) string {
+	switch d.Verdict {
+	case Slower:
+		return "By its counts the right plan is slower"
+	case Faster:
+		return "By its counts the right plan is faster"
+	case Same:
+		return "By their counts both plans take the same time"
+	}
+	if slower(d.Left.Slowest, d.Right.Slowest) < 0 {
+		return "By its slowest CTA the right plan is slower, by all CTAs together it is faster"
+	}
+	return "By its slowest CTA the right plan is faster, by all CTAs together it is slower"
 }
 
 func totalsText(d Difference) string {
@@ -114,5 +143,5 @@ func totalsText(d Difference) string {
 		t.Row(side.name, fmt.Sprintf("CTA %d of %d", side.x.SlowestCTA, side.x.CTAs), s.Algorithm+", "+loadText(s),
 			loadText(Work{Rounds: side.x.Rounds, Words: side.x.Words}))
 	}
-	return wholeWords[d.Verdict] + ".\n" + t.String()
+	return wholeWords(d) + ".\n" + t.String()
 }

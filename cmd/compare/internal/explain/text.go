@@ -207,7 +207,7 @@ func rangeText(start, count int64, ctas int) string {
 func stepsText(g Group) string {
 	var parts []string
 	if n := g.CTAs[0].Rounds; n > 0 {
-		parts = append(parts, plural(n, "round")+" (a put of at most one segment, and its barrier)")
+		parts = append(parts, plural(n, "round")+", each ended by a barrier")
 	}
 	if lo, hi := g.wordRange(); hi > 0 {
 		parts = append(parts, between(lo, hi)+" multicast words")
