@@ -80,32 +80,71 @@ func (c *listCmd) do(a *app) (int, error) {
 	return exitHolds, a.emit(&c.outputFlags, func(s term.Style) string { return listText(l, s) }, l)
 }
 
+// listText tells of each version, and of the parameters of a family once.
 func listText(l listing, s term.Style) string {
 	var b strings.Builder
-	for n, i := range l.Implementations {
+	for n := 0; n < len(l.Implementations); {
+		end := n + 1
+		for end < len(l.Implementations) && family(l.Implementations[end]) == family(l.Implementations[n]) {
+			end++
+		}
 		if n > 0 {
 			b.WriteString("\n")
 		}
-		b.WriteString(s.Bold(i.Spec) + "  " + i.Summary + "\n")
-		if !i.Available {
-			b.WriteString(s.Red("  not on this machine: "+i.WhyNot) + "\n")
+		for _, i := range l.Implementations[n:end] {
+			b.WriteString(implementationText(i, s))
 		}
-		t := term.Table{Indent: "  "}
-		t.Row("collectives", strings.Join(i.Collectives, ", "))
-		t.Row("dtypes", strings.Join(i.DTypes, ", "))
-		t.Row("values", string(contractWord(i.Contract))+"; promises "+cmp.Or(joinChecks(i.Promises), "nothing"))
-		t.Row("evidence", evidenceList(i.Evidence))
-		b.WriteString(t.String())
-		if len(i.Params) > 0 {
-			b.WriteString("  parameters\n")
-			p := term.Table{Indent: "    "}
-			for _, x := range i.Params {
-				p.Row(x.Name+"="+x.Default, x.Values, x.Help)
-			}
-			b.WriteString(p.String())
-		}
+		b.WriteString(paramsText(l.Implementations[n:end]))
+		n = end
 	}
 	return b.String()
+}
+
+// family is the spec without its version.
+func family(i implementation) string {
+	name, _, _ := strings.Cut(i.Spec, "@")
+	return name
+}
+
+func implementationText(i implementation, s term.Style) string {
+	text := s.Bold(i.Spec) + "  " + i.Summary + "\n"
+	if !i.Available {
+		text += s.Red("  not on this machine: "+i.WhyNot) + "\n"
+	}
+	t := term.Table{Indent: "  "}
+	t.Row("collectives", strings.Join(i.Collectives, ", "))
+	t.Row("dtypes", strings.Join(i.DTypes, ", "))
+	t.Row("values", contractWord(i.Contract)+"; promises "+cmp.Or(joinChecks(i.Promises), "nothing"))
+	t.Row("evidence", evidenceList(i.Evidence))
+	return text + t.String()
+}
+
+// paramsText lists the parameters of a family's versions, and says of those
+// that not all have which do.
+func paramsText(versions []implementation) string {
+	t := term.Table{Indent: "    "}
+	var order []param
+	has := map[string][]string{} // parameter -> versions
+	for _, i := range versions {
+		_, version, _ := strings.Cut(i.Spec, "@")
+		for _, p := range i.Params {
+			if has[p.Name] == nil {
+				order = append(order, p)
+			}
+			has[p.Name] = append(has[p.Name], version)
+		}
+	}
+	if len(order) == 0 {
+		return ""
+	}
+	for _, p := range order {
+		text := p.Help + ": " + p.Values + ", default " + p.Default
+		if len(has[p.Name]) < len(versions) {
+			text += " (" + strings.Join(has[p.Name], ", ") + " only)"
+		}
+		t.Row(p.Name, text)
+	}
+	return "  parameters of " + family(versions[0]) + "\n" + t.String()
 }
 
 func contractWord(c api.Contract) string {

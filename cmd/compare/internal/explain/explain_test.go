@@ -193,7 +193,8 @@ func TestDifferenceOfSplits(t *testing.T) {
 // its trips, then by its round trips and launches; notes name their side.
 func TestCostDecidesBetweenEqualCTAs(t *testing.T) {
 	plan := func(c api.Cost, notes ...string) *api.Plan {
-		return &api.Plan{Cost: c, Notes: notes, Kernels: []api.Kernel{{CTAs: []api.CTA{{Count: 9, Algorithm: "gather"}}}}}
+		call := api.Call{Collective: api.AllGather, DType: api.U8, Ranks: 2, Count: 9}
+		return &api.Plan{Call: call, Unwritten: make([]int64, 2), Cost: c, Notes: notes, Kernels: []api.Kernel{{CTAs: []api.CTA{{Count: 9, Algorithm: "gather"}}}}}
 	}
 	l, r := plan(api.Cost{Trips: 1024, Launches: 1}, "inverted step", "shared"), plan(api.Cost{Trips: 1, Launches: 4}, "shared", "pending")
 	require.Equal(t, explain.Faster, explain.Compare(l, r).Verdict)
@@ -201,6 +202,6 @@ func TestCostDecidesBetweenEqualCTAs(t *testing.T) {
 	require.Equal(t, explain.Same, explain.Compare(l, l).Verdict)
 	require.Equal(t, explain.Slower, explain.Compare(plan(api.Cost{Launches: 1}), plan(api.Cost{Launches: 6})).Verdict)
 	text := explain.DiffText(l, r, explain.Compare(l, r), explain.Options{})
-	require.Contains(t, text, "The right plan is faster by its counts")
+	require.Contains(t, text, "By its counts the right plan is faster")
 	require.Contains(t, text, "Note left  inverted step\nNote both  shared\nNote right pending\n")
 }
