@@ -59,6 +59,7 @@ const (
 	CaptureWrongThread    Code = 908
 	Timeout               Code = 909
 	FunctionNotLoaded     Code = 913
+	FabricNotReady        Code = 919
 	Unknown               Code = 999
 )
 
@@ -123,6 +124,7 @@ var codes = map[Code]codeInfo{
 	CaptureWrongThread:    {"CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", ErrCapture, false},
 	Timeout:               {"CUDA_ERROR_TIMEOUT", ErrDeadline, false},
 	FunctionNotLoaded:     {"CUDA_ERROR_FUNCTION_NOT_LOADED", ErrDriver, false},
+	FabricNotReady:        {"CUDA_ERROR_FABRIC_NOT_READY", ErrUnsupported, false},
 	Unknown:               {"CUDA_ERROR_UNKNOWN", ErrDriver, false},
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -253,6 +254,52 @@ func TestRangesOfOthers(t *testing.T) {
 	require.ErrorIs(t, c.Free(0x5000000), gpu.ErrInvalid, "another's to free")
 }
 
+// TestRefusedAddresses: what lies in no known allocation does not reach the
+// driver, which would take it for pageable host memory.
+func TestRefusedAddresses(t *testing.T) {
+	f := newFake(t, "")
+	c := f.context(t, f.open(t, Options{}), 0)
+	s, err := c.NewStream(gpu.StreamOptions{})
+	require.NoError(t, err)
+	end(t, s.Destroy)
+	p, err := c.Alloc(64)
+	require.NoError(t, err)
+	end(t, func() error { return c.Free(p) })
+	local := new([64]byte)
+	address := gpu.Ptr(uintptr(unsafe.Pointer(local)))
+	for name, err := range map[string]error{
+		"from Go memory":     s.Copy(p, address, 64),
+		"to Go memory":       s.Copy(address, p, 64),
+		"beyond the source":  s.Copy(0x5000000, p, 65),
+		"beyond the target":  s.Copy(p, 0x5000000, 65),
+		"bytes beyond":       s.Set8(p+1, 0, 64),
+		"words beyond":       s.Set32(p+4, 0, 16),
+		"misaligned words":   s.Set32(p+1, 0, 1),
+		"words without end":  s.Set32(p, 0, 1<<62),
+		"bytes without end":  s.Set8(p, 0, 1<<64-1),
+		"bytes of Go memory": s.Set8(address, 0, 1),
+	} {
+		require.ErrorIs(t, err, gpu.ErrInvalid, name)
+	}
+	require.NoError(t, errors.Join(s.Copy(p, 0x5000000, 64), s.Copy(0x5000000, p, 64), s.Set8(p+1, 0, 63), s.Set32(p+4, 0, 15), s.Copy(address, address, 0)))
+	runtime.KeepAlive(local)
+}
+
+func TestMapForDevices(t *testing.T) {
+	f := newFake(t, "")
+	d := f.open(t, Options{})
+	c := f.context(t, d, 1)
+	p, err := c.Create(1<<21, gpu.NotShared)
+	require.NoError(t, err)
+	end(t, p.Release)
+	for want, others := range map[uint32][]gpu.Device{0b10: nil, 0b11: d.Devices()} {
+		at, err := c.Map(p, others...)
+		require.NoError(t, err)
+		require.Equal(t, want, f.access)
+		require.NoError(t, c.Unmap(at))
+	}
+}
+
 func TestGlobals(t *testing.T) {
 	f := newFake(t, "")
 	d := f.open(t, Options{})
@@ -314,4 +361,26 @@ func TestBusyAndAbandon(t *testing.T) {
 	require.Equal(t, [12]uint32{0: 2, 1: 1, 6: 1}, f.live)
 	f.live[0], f.live[1], f.live[6] = 1, 0, 0
 	f.busy = 0
+}
+
+// BenchmarkLaunch is what this package adds to a launch: the checks, the
+// packing and the way into C; the fake driver behind it does next to nothing.
+func BenchmarkLaunch(b *testing.B) {
+	f := newFake(b, "")
+	c := f.context(b, f.open(b, Options{}), 0)
+	m, err := c.LoadModule("m", nil)
+	require.NoError(b, err)
+	end(b, m.Unload)
+	k, err := m.Function("p_8_8_4_4")
+	require.NoError(b, err)
+	s, err := c.NewStream(gpu.StreamOptions{})
+	require.NoError(b, err)
+	end(b, s.Destroy)
+	var args gpu.Args
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Launch(gpu.Launch{Function: k, Args: args.Reset().Ptr(1).Ptr(2).Uint32(3).Uint32(4)}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

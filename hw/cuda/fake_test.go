@@ -36,7 +36,7 @@ type page struct {
 	param                                         [1024]byte
 	failed                                        [64]byte
 	complaint                                     [128]byte
-	waiting                                       uint32
+	waiting, access                               uint32
 }
 
 // fake is a loaded fake driver: a copy of its own, with globals of its own.

@@ -28,6 +28,7 @@ struct page {
 	uint8_t param[1024];
 	char failed[64], complaint[128];
 	uint32_t waiting; // calls that are blocked
+	uint32_t access;  // devices of the last cuMemSetAccess, as bits
 };
 static struct page *page;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -304,7 +305,7 @@ CUresult cuMemAddressReserve(u64 *p, size_t n, size_t a, u64 where, u64 flags) {
 CUresult cuMemAddressFree(u64 p, size_t n) { (void)n; BOUND; struct object *o = at(p, RESERVATION); if (o && o->state) complain(__func__, "still mapped"); LEAVE(release(__func__, p, RESERVATION)); }
 CUresult cuMemMap(u64 p, size_t n, size_t off, u64 h, u64 flags) { (void)n, (void)off, (void)h, (void)flags; BOUND; block(2); struct object *o = at(p, RESERVATION); if (o) o->state = 1; LEAVE(o ? 0 : 1); }
 CUresult cuMemUnmap(u64 p, size_t n) { (void)n; BOUND; struct object *o = at(p, RESERVATION); if (!o || !o->state) { complain(__func__, "not mapped"); LEAVE(1); } o->state = 0; LEAVE(0); }
-CUresult cuMemSetAccess(u64 p, size_t n, const int *desc, size_t k) { (void)n; BOUND; for (size_t i = 0; i < k; i++) if (desc[3 * i] != 1 || desc[3 * i + 2] != 3) complain(__func__, "other access"); LEAVE(at(p, RESERVATION) ? 0 : 1); }
+CUresult cuMemSetAccess(u64 p, size_t n, const int *desc, size_t k) { (void)n; BOUND; page->access = 0; for (size_t i = 0; i < k; i++) { page->access |= 1u << desc[3 * i + 1]; if (desc[3 * i] != 1 || desc[3 * i + 2] != 3) complain(__func__, "other access"); } LEAVE(at(p, RESERVATION) ? 0 : 1); }
 CUresult cuMemExportToShareableHandle(void *out, u64 h, int type, u64 flags) { (void)h, (void)flags; BOUND; if (type == 1) { *(int *)out = open("/dev/null", O_RDONLY); LEAVE(0); } memset(out, 0x77, 64); LEAVE(0); }
 CUresult cuMemImportFromShareableHandle(u64 *h, void *os, int type) { BOUND; if (type == 1 ? fcntl((int)(uintptr_t)os, F_GETFD) < 0 : *(unsigned char *)os != 0x77) LEAVE(1); *h = (u64)make(HANDLE, current); LEAVE(0); }
 
