@@ -12,14 +12,12 @@ import (
 
 // compare holds what a side did against a row.
 func (w *replayer) compare(row *vectors.Row, obs *observation, faithful [][]bitset) (*ReplayFailure, error) {
-	if faithful == nil {
-		ranks := w.differingRanks(row, obs)
-		if len(ranks) == 0 {
-			return nil, nil
-		}
-		if !row.HasOutput() {
-			return w.locate(row, obs, ranks)
-		}
+	ranks := w.differingRanks(row, obs)
+	if len(ranks) == 0 {
+		return nil, nil // the very bits, under any contract
+	}
+	if faithful == nil && !row.HasOutput() {
+		return w.locate(row, obs, ranks)
 	}
 	in, err := w.sources(row)
 	if err != nil {
@@ -29,6 +27,7 @@ func (w *replayer) compare(row *vectors.Row, obs *observation, faithful [][]bits
 	if err := w.planFor(c.obs[right], &row.Call); err != nil {
 		return nil, err
 	}
+	c.obs[left].adoptCoverage(row, obs)
 	out := outsiders(in, 1, c.obs[left], c.obs[right])
 	c.outside = [2][][]bitset{out[left], out[right]}
 	rep := c.build(row.Input)
@@ -40,6 +39,32 @@ func (w *replayer) compare(row *vectors.Row, obs *observation, faithful [][]bits
 		return &ReplayFailure{Line: row.Line, Call: rep.Call, Ranks: damaged, Blocks: []int64{}, Cause: f.class, Why: f.words}, nil
 	}
 	return nil, nil
+}
+
+// adoptCoverage takes over what the side left unwritten where the recording
+// cannot say which elements it left, but as many: in place they hold no poison,
+// and what both left as it was is equal.
+func (o *observation) adoptCoverage(row *vectors.Row, side *observation) {
+	if o.unwritten != nil || side.unwritten == nil || row.Unwritten == nil {
+		return
+	}
+	sets := make([][]bitset, row.Call.Ranks)
+	for rank := range sets {
+		if row.Unwritten[rank] == nil || coverageDiffers(row, side, rank) {
+			return
+		}
+		for l, set := range side.unwritten[rank] {
+			size := int64(row.Call.Lane(l).DType.Size())
+			same := newBitset(row.Call.DstElems(l))
+			set.each(func(i int64) {
+				if bytes.Equal(o.out[rank][l][i*size:][:size], side.out[rank][l][i*size:][:size]) {
+					same.set(i)
+				}
+			})
+			sets[rank] = append(sets[rank], same)
+		}
+	}
+	o.unwritten = sets
 }
 
 // differingRanks lists the ranks whose hash, coverage or guards are not those
