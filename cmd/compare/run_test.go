@@ -116,6 +116,37 @@ func TestPR131(t *testing.T) {
 	require.Equal(t, 22, rows)
 }
 
+// TestDumps compares with somebody's own dumps, and takes inputs from them.
+func TestDumps(t *testing.T) {
+	dir := func(ranks ...string) string {
+		d := t.TempDir()
+		for r, text := range ranks {
+			require.NoError(t, os.WriteFile(d+"/rank"+strconv.Itoa(r)+".bin", []byte(text), 0o666))
+		}
+		return d
+	}
+	// A broadcast of 3 bytes from rank 1.
+	args := func(left string, more ...string) []string {
+		return append([]string{"--left", "file:" + left, "--right", "sim:nvshmem@3.4.5", "--collective", "broadcast", "--root", "1", "--dtype", "u8", "--count", "3", "--format", "json"}, more...)
+	}
+	in := dir("abc", "xyz")
+	report(t, exitHolds, args(dir("xyz", "xyz"), "--input", "file:"+in)...)
+	rep := report(t, exitBroken, args(dir("xyz", "xbz"), "--input", "file:"+in)...)
+	require.EqualValues(t, []int64{0, 1}, rep.Differing.PerRank)
+	require.Equal(t, "0x62", *rep.First.Left)
+	require.Equal(t, "0x79", *rep.First.Right)
+	report(t, exitHolds, args(dir("ccc", "ccc"), "--values", "0x61,0x63")...)
+
+	requireRefused(t, compare(args(dir("xyz", "xyz"), "--input", "file:"+dir("abcd", "xyz"))...), "4 bytes")
+	requireRefused(t, compare(args(dir("xyz", "xyz"), "--input", "file:"+dir("abc"))...), "rank")
+	requireRefused(t, compare(args(dir("xyz", "xyz"), "--input", "file:"+dir())...), "file")
+	requireRefused(t, compare(args(dir("xyz"))...), "rank")
+	requireRefused(t, compare(args(dir("xy", "xy"))...), "2 bytes", "needs 3")
+	odd := dir("xyz", "xyz")
+	require.NoError(t, os.WriteFile(odd+"/notes.txt", nil, 0o666))
+	requireRefused(t, compare(args(odd)...), "notes.txt")
+}
+
 // TestStartsFast holds the defaults to half a second, of processor time so that
 // a busy machine does not matter.
 func TestStartsFast(t *testing.T) {
