@@ -15,8 +15,8 @@ import (
 // the portable ones.
 const unit = 16
 
-// most sources of one kernel call. More streams than a first-level cache has
-// ways would evict each other where they lie a power of two apart.
+// group is the most sources of one kernel call: more streams than a first-level cache has
+// ways evict each other where they lie a power of two apart.
 const group = 8
 
 var hasAssembly = cpu.X86.HasAVX2 && cpu.X86.HasF16C && cpu.X86.HasFMA
@@ -38,6 +38,7 @@ type (
 // format; there need not be trees.
 type kernels struct {
 	fold         foldKernel
+	last         foldKernel // from accumulators to elements
 	tree4, tree8 treeKernel
 }
 
@@ -47,21 +48,21 @@ type kernelKey struct {
 }
 
 var floatKernels = map[kernelKey]kernels{
-	{num.BF16, num.BF16, false}: {foldSumBF16, tree4SumBF16, tree8SumBF16},
-	{num.F16, num.F16, false}:   {foldSumF16, tree4SumF16, tree8SumF16},
-	{num.F32, num.F32, false}:   {foldSumF32, tree4SumF32, tree8SumF32},
-	{num.F64, num.F64, false}:   {foldSumF64, tree4SumF64, tree8SumF64},
-	{num.F32, num.BF16, false}:  {foldSumBF16ToF32, tree4SumBF16ToF32, tree8SumBF16ToF32},
-	{num.F32, num.F16, false}:   {foldSumF16ToF32, tree4SumF16ToF32, tree8SumF16ToF32},
+	{num.BF16, num.BF16, false}: {foldSumBF16, nil, tree4SumBF16, tree8SumBF16},
+	{num.F16, num.F16, false}:   {foldSumF16, nil, tree4SumF16, tree8SumF16},
+	{num.F32, num.F32, false}:   {foldSumF32, nil, tree4SumF32, tree8SumF32},
+	{num.F64, num.F64, false}:   {foldSumF64, nil, tree4SumF64, tree8SumF64},
+	{num.F32, num.BF16, false}:  {foldSumBF16ToF32, foldSumBF16ByF32, tree4SumBF16ToF32, tree8SumBF16ToF32},
+	{num.F32, num.F16, false}:   {foldSumF16ToF32, foldSumF16ByF32, tree4SumF16ToF32, tree8SumF16ToF32},
 	{num.F64, num.BF16, false}:  {fold: foldSumBF16ToF64},
 	{num.F64, num.F16, false}:   {fold: foldSumF16ToF64},
 	{num.F64, num.F32, false}:   {fold: foldSumF32ToF64},
-	{num.BF16, num.BF16, true}:  {foldProdBF16, tree4ProdBF16, tree8ProdBF16},
-	{num.F16, num.F16, true}:    {foldProdF16, tree4ProdF16, tree8ProdF16},
-	{num.F32, num.F32, true}:    {foldProdF32, tree4ProdF32, tree8ProdF32},
-	{num.F64, num.F64, true}:    {foldProdF64, tree4ProdF64, tree8ProdF64},
-	{num.F32, num.BF16, true}:   {foldProdBF16ToF32, tree4ProdBF16ToF32, tree8ProdBF16ToF32},
-	{num.F32, num.F16, true}:    {foldProdF16ToF32, tree4ProdF16ToF32, tree8ProdF16ToF32},
+	{num.BF16, num.BF16, true}:  {foldProdBF16, nil, tree4ProdBF16, tree8ProdBF16},
+	{num.F16, num.F16, true}:    {foldProdF16, nil, tree4ProdF16, tree8ProdF16},
+	{num.F32, num.F32, true}:    {foldProdF32, nil, tree4ProdF32, tree8ProdF32},
+	{num.F64, num.F64, true}:    {foldProdF64, nil, tree4ProdF64, tree8ProdF64},
+	{num.F32, num.BF16, true}:   {foldProdBF16ToF32, foldProdBF16ByF32, tree4ProdBF16ToF32, tree8ProdBF16ToF32},
+	{num.F32, num.F16, true}:    {foldProdF16ToF32, foldProdF16ByF32, tree4ProdF16ToF32, tree8ProdF16ToF32},
 	{num.F64, num.BF16, true}:   {fold: foldProdBF16ToF64},
 	{num.F64, num.F16, true}:    {fold: foldProdF16ToF64},
 	{num.F64, num.F32, true}:    {fold: foldProdF32ToF64},
@@ -76,6 +77,9 @@ func (o Options) assemblySteps(acc, d num.DType, op num.Op) steps {
 	}
 	rest := Options{Portable: true}.floatSteps(acc, d, op)
 	s := assembled(acc.Size(), d.Size(), k, rest)
+	if k.last != nil {
+		s.last = lastOf(k.last, acc.Size(), d.Size(), rest, Options{Portable: true}.converter(d, acc, num.NearestEven))
+	}
 	if acc != d {
 		join := floatKernels[kernelKey{acc, acc, op == num.Prod}]
 		s.join = assembled(acc.Size(), acc.Size(), join, Options{Portable: true}.floatSteps(acc, acc, op)).join
@@ -157,7 +161,7 @@ func assembled(accSize, size int, k kernels, rest steps) steps {
 			k.fold(dst[:n*accSize], acc, srcs)
 		}
 		if n*accSize < len(dst) {
-			foldRest(rest, n, accSize, size, dst, acc, srcs)
+			foldRest(rest, n, accSize, size, dst[n*accSize:], acc, srcs)
 		}
 	}
 	s.first = func(acc []byte, srcs [][]byte) { fold(acc, nil, srcs) }
@@ -190,10 +194,24 @@ func assembled(accSize, size int, k kernels, rest steps) steps {
 	return s
 }
 
-// foldRest folds the elements from n on, fewer than a unit. dst may be any of the
-// sources and is written last.
+// lastOf makes steps.last of a kernel, steps and a conversion for the rest.
+func lastOf(k foldKernel, accSize, size int, rest steps, narrow func(dst, acc []byte)) func(dst, acc []byte, srcs [][]byte) {
+	return func(dst, acc []byte, srcs [][]byte) {
+		n := len(dst) / size &^ (unit - 1)
+		if n > 0 {
+			k(dst[:n*size], acc, srcs)
+		}
+		if n*size < len(dst) {
+			sum := make([]byte, len(dst)/size*accSize-n*accSize)
+			foldRest(rest, n, accSize, size, sum, acc, srcs)
+			narrow(dst[n*size:], sum)
+		}
+	}
+}
+
+// foldRest folds the elements from n on, fewer than a unit, into dst, which may
+// be part of any of the sources and is written last.
 func foldRest(s steps, n, accSize, size int, dst, acc []byte, srcs [][]byte) {
-	dst = dst[n*accSize:]
 	room := make([]byte, len(dst))
 	if acc != nil {
 		copy(room, acc[n*accSize:])

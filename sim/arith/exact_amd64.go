@@ -8,20 +8,28 @@ import (
 	"example.com/tandem/api/num"
 )
 
-// maxExact bounds the terms of a sum in f64 that is known to be exact: of 2^10
-// multiples of 2^-24 below 2^16, which f16 holds, it has 50 bits.
-const maxExact = 1 << 10
-
-// exactTile is the working space of one worker for sums rounded once.
+// exactTile is the working space of one worker for sums rounded once. A sum in
+// f32 or f64 is exact as long as the exponents of its terms are not too far apart.
+// So the terms are summed in f32 first if that is likely to do, and their
+// exponents watched; the few elements for which it did not do are summed again by
+// themselves, and a tile with many of them as a whole in f64.
 type exactTile struct {
-	d         num.DType
-	most      uint16 // how far exponents of bf16 may be apart
-	steps     steps
-	finish    func(dst, acc []byte)
+	d, acc    num.DType // acc is what a tile is summed in first
+	n         int
 	single    *exactSum
-	acc       []byte // f64
-	high, low []byte // what spreadBF16 finds
+	sums      map[num.DType]exactSteps
+	room      []byte // accumulators
+	high, low []byte // what the kernels spread16 and spread32 find
 	fixes     []fix
+}
+
+// exactSteps are the kernels that sum in one format.
+type exactSteps struct {
+	steps  steps
+	finish func(dst, acc []byte)
+	most   int  // how far apart the exponents of the terms may be
+	top    int  // and how great
+	free   bool // no exponents are too far apart
 }
 
 // fix is an element that had to be summed by itself.
@@ -30,69 +38,146 @@ type fix struct {
 	bits uint64
 }
 
-// assemblyExact makes the kernel of a sum rounded once. The sum is taken in f64,
-// where it is exact as long as the exponents of its terms are not too far apart:
-// always for f16, and for bf16 where a second kernel finds so.
+// fixUnit is how many elements are searched at once, by an instruction for many,
+// for some that need a fix.
+const fixUnit = 4 * unit
+
+// assemblyExact makes the kernel of a sum rounded once.
 func (o Options) assemblyExact(d num.DType, s num.Scheme, n, elements int) func(dst []byte, srcs [][]byte) {
-	// An exact zero has the sign that f64's addition gives it, unless rounding down.
-	if d != num.BF16 && d != num.F16 || s.Last == num.Down || n > maxExact || !hasAssembly || o.Portable {
+	// An exact zero has the sign that IEEE addition gives it, unless rounding down.
+	if s.Last == num.Down || n > 1<<10 || !hasAssembly || o.Portable {
 		return nil
 	}
 	t := &exactTile{
-		d:      d,
-		steps:  o.assemblySteps(num.F64, d, num.Sum),
-		finish: o.converter(d, num.F64, s.Last),
+		d: d, n: n, acc: num.F64,
 		single: newExactSum(d, s.Last),
-		acc:    make([]byte, 8*elements),
+		sums:   map[num.DType]exactSteps{num.F64: o.exactSteps(num.F64, d, s, n)},
+		room:   make([]byte, 8*elements),
+		high:   make([]byte, d.Size()*elements),
+		low:    make([]byte, d.Size()*elements),
 	}
-	if d == num.BF16 {
-		// From the last place of the least term, of exponent low, to the carry
-		// out of n terms of exponent high there are high-low+8+log2(n) bits.
-		t.most = uint16(53 - 8 - bits.Len(uint(n-1)))
-		t.high, t.low = make([]byte, 2*elements), make([]byte, 2*elements)
+	// Where 10 binades do, and not too many terms are at risk, most sums of
+	// numbers of one size are exact in f32.
+	if narrow := o.exactSteps(num.F32, d, s, n); d != num.F32 && n <= 16 && narrow.most >= 10 {
+		t.acc, t.sums[num.F32] = num.F32, narrow
 	}
 	return t.reduce
 }
 
+func (o Options) exactSteps(acc, d num.DType, s num.Scheme, n int) exactSteps {
+	carry := bits.Len(uint(n - 1))
+	e := exactSteps{
+		steps: o.assemblySteps(acc, d, num.Sum),
+		// The last place of the least term and the carry out of the sum of n
+		// terms like the greatest one are that many binades apart.
+		most: acc.MantissaBits() - d.MantissaBits() - carry,
+		top:  1<<d.ExponentBits() - 1,
+	}
+	if acc == num.F32 && d == num.BF16 {
+		e.top -= 1 + carry // no sum may be beyond f32's range
+	}
+	e.free = e.most >= 1<<d.ExponentBits()-1
+	e.finish = o.converter(d, acc, s.Last)
+	return e
+}
+
+// reduce sums one tile. dst, which may be a source, is written when everything
+// has been read.
 func (t *exactTile) reduce(dst []byte, srcs [][]byte) {
-	whole := len(dst) / 2 &^ (unit - 1)
-	for i := 2 * whole; i < len(dst); i += 2 {
+	size := t.d.Size()
+	whole := len(dst) &^ (unit*size - 1)
+	if whole > 0 {
+		t.fixes = t.fixes[:0]
+		high, low := t.high[:whole], t.low[:whole]
+		clear(high)
+		clear(low)
+		e := t.sums[t.acc]
+		acc := t.sum(e, t.acc, whole, srcs, func(some [][]byte) {
+			if !e.free {
+				t.spread(high, low, some)
+			}
+		})
+		if limit := whole / size / 16; !t.findFixes(e, whole, limit, srcs) {
+			t.fixes = t.fixes[:0]
+			e = t.sums[num.F64]
+			if t.acc != num.F64 {
+				acc = t.sum(e, num.F64, whole, srcs, func([][]byte) {})
+			}
+			t.findFixes(e, whole, whole, srcs)
+		}
+		e.finish(dst[:whole], acc)
+		for _, f := range t.fixes {
+			num.Store(t.d, dst[f.at:], f.bits)
+		}
+	}
+	for i := whole; i < len(dst); i += size {
 		num.Store(t.d, dst[i:], t.single.element(i, srcs))
 	}
-	if whole == 0 {
-		return
-	}
-	acc := t.acc[:8*whole]
-	clear(t.high)
-	clear(t.low)
+}
+
+// sum sums the first bytes of the sources in the format f and calls seen for
+// every few of them, while they are in the cache.
+func (t *exactTile) sum(e exactSteps, f num.DType, bytes int, srcs [][]byte, seen func(some [][]byte)) []byte {
+	acc := t.room[:bytes/t.d.Size()*f.Size()]
 	for i := 0; i < len(srcs); i += group - 1 {
 		some := srcs[i:min(i+group-1, len(srcs))]
 		if i == 0 {
-			t.steps.first(acc, some)
+			e.steps.first(acc, some)
 		} else {
-			t.steps.more(acc, acc, some)
+			e.steps.more(acc, acc, some)
 		}
-		if t.d == num.BF16 {
-			spreadBF16(t.high[:2*whole], t.low[:2*whole], some)
-		}
+		seen(some)
 	}
-	// The sources are read once more before dst, which may be one, is written.
-	if t.d == num.BF16 && overBF16(t.high[:2*whole], t.low[:2*whole], t.most) != 0 {
-		t.findFixes(whole, srcs)
-	}
-	t.finish(dst[:2*whole], acc)
-	for _, f := range t.fixes {
-		num.Store(t.d, dst[f.at:], f.bits)
-	}
-	t.fixes = t.fixes[:0]
+	return acc
 }
 
-// findFixes sums the elements whose sums in f64 may not be exact.
-func (t *exactTile) findFixes(whole int, srcs [][]byte) {
-	high, low := t.high[:2*whole], t.low[:2*whole]
-	for i := 0; i < len(high)-1; i += 2 {
-		if int(get16(high, i)>>7)-int(-get16(low, i)>>7) > int(t.most) {
+// spread keeps the greatest and the least magnitude in every place.
+func (t *exactTile) spread(high, low []byte, srcs [][]byte) {
+	if t.d == num.F32 {
+		spread32(high, low, srcs)
+	} else {
+		spread16(high, low, srcs)
+	}
+}
+
+// findFixes sums by themselves the elements whose sums may not be exact, and gives
+// up when there are more than limit.
+func (t *exactTile) findFixes(e exactSteps, bytes, limit int, srcs [][]byte) bool {
+	if e.free {
+		return true
+	}
+	size := t.d.Size()
+	for lo := 0; lo < bytes; lo += fixUnit * size {
+		hi := min(lo+fixUnit*size, bytes)
+		if !t.over(e, t.high[lo:hi], t.low[lo:hi]) {
+			continue
+		}
+		for i := lo; i < hi; i += size {
+			if !t.over1(e, i) {
+				continue
+			}
+			if len(t.fixes) == limit {
+				return false
+			}
 			t.fixes = append(t.fixes, fix{i, t.single.element(i, srcs)})
 		}
 	}
+	return true
+}
+
+// over reports whether exponents are too far apart, or too great, in some place.
+func (t *exactTile) over(e exactSteps, high, low []byte) bool {
+	man := uint64(t.d.MantissaBits())
+	if t.d == num.F32 {
+		return over32(high, low, uint32(e.most), uint32(e.top), man) != 0
+	}
+	return over16(high, low, uint16(e.most), uint16(e.top), man) != 0
+}
+
+// over1 is over for the place at byte i.
+func (t *exactTile) over1(e exactSteps, i int) bool {
+	man := t.d.MantissaBits()
+	high := int(num.Load(t.d, t.high[i:]) >> man)
+	low := int(-num.Load(t.d, t.low[i:]) & t.d.Mask() >> man)
+	return high-low > e.most || high > e.top
 }

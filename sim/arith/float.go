@@ -21,6 +21,7 @@ func (p *plan) planFloat(o Options) {
 	steps := o.floatSteps(p.acc, p.d, p.s.Op)
 	if p.acc != p.d {
 		p.finish = o.converter(p.d, p.acc, p.s.Last)
+		p.narrow = steps.last != nil && p.s.Op != num.Avg && p.s.Last == num.NearestEven
 	}
 	if p.s.Op == num.Avg && !p.planAverage(o) {
 		return

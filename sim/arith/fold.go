@@ -12,6 +12,9 @@ type steps struct {
 	first func(acc []byte, srcs [][]byte)
 	// more is dst = acc op srcs[0] op srcs[1] op ... for 1 to group-1 sources.
 	more func(dst, acc []byte, srcs [][]byte)
+	// last is more with its result rounded to nearest even into elements; acc may
+	// be nil to start from srcs[0]. It may be nil.
+	last func(dst, acc []byte, srcs [][]byte)
 	// tree is acc = the balanced tree over 4 or 8 sources; it may be nil.
 	tree func(acc []byte, srcs [][]byte)
 	// group is how many sources a kernel takes at most, 2 or more.
@@ -79,18 +82,21 @@ func (b *bench) buf(level, bytes int) []byte {
 // reduce reduces one tile. dst, which may be a source, is written by the last
 // kernel only.
 func (b *bench) reduce(dst []byte, srcs [][]byte) {
-	out := dst
-	if b.finish != nil {
+	out, finish := dst, b.finish
+	linear := b.fused == nil && (b.s.Order == num.Linear || b.steps.anyOrder || len(srcs) <= 3)
+	if linear && b.narrow {
+		finish = nil // the last kernel will do it
+	}
+	if finish != nil {
 		out = b.buf(0, len(dst)/b.d.Size()*b.acc.Size())
 	}
-	switch {
-	case b.fused == nil && (b.s.Order == num.Linear || b.steps.anyOrder):
+	if linear {
 		b.linear(out, srcs)
-	default:
+	} else {
 		b.balanced(out, srcs, 1)
 	}
-	if b.finish != nil {
-		b.finish(dst, out)
+	if finish != nil {
+		finish(dst, out)
 	}
 }
 
@@ -114,18 +120,34 @@ func (b *bench) prepared(srcs [][]byte) [][]byte {
 
 // linear folds the sources from the left into out.
 func (b *bench) linear(out []byte, srcs [][]byte) {
+	last := b.steps.more
+	if b.narrow {
+		last = b.steps.last
+	}
 	n := min(b.steps.group, len(srcs))
 	if n == len(srcs) {
-		b.steps.first(out, b.prepared(srcs))
+		if b.narrow {
+			last(out, nil, b.prepared(srcs))
+		} else {
+			b.steps.first(out, b.prepared(srcs))
+		}
 		return
 	}
-	acc := b.buf(1, len(out))
+	acc := b.buf(1, len(out)/b.outSize()*b.acc.Size())
 	b.steps.first(acc, b.prepared(srcs[:n]))
 	for srcs = srcs[n:]; len(srcs) > b.steps.group-1; srcs = srcs[n:] {
 		n = b.steps.group - 1
 		b.steps.more(acc, acc, b.prepared(srcs[:n]))
 	}
-	b.steps.more(out, acc, b.prepared(srcs))
+	last(out, acc, b.prepared(srcs))
+}
+
+// outSize is the size of what linear writes.
+func (b *bench) outSize() int {
+	if b.narrow {
+		return b.d.Size()
+	}
+	return b.acc.Size()
 }
 
 // balanced combines the sources in their fixed tree into out; buffers from level

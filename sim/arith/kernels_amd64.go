@@ -4,8 +4,8 @@
 
 package arith
 
-// foldSumBF16 is, with the ranges as slices of bf16 (dst and acc of bf16) and
-// len(dst) a multiple of 16,
+// foldSumBF16 is, with the ranges as slices of bf16 (acc of bf16, dst of
+// bf16) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -15,7 +15,7 @@ package arith
 //		for _, src := range rest {
 //			x = bf16(x + src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = bf16(x)
 //	}
 //
 //go:noescape
@@ -41,8 +41,8 @@ func tree4SumBF16(dst []byte, srcs [][]byte)
 //go:noescape
 func tree8SumBF16(dst []byte, srcs [][]byte)
 
-// foldSumF16 is, with the ranges as slices of f16 (dst and acc of f16) and
-// len(dst) a multiple of 16,
+// foldSumF16 is, with the ranges as slices of f16 (acc of f16, dst of
+// f16) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -52,7 +52,7 @@ func tree8SumBF16(dst []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f16(x + src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f16(x)
 //	}
 //
 //go:noescape
@@ -78,8 +78,8 @@ func tree4SumF16(dst []byte, srcs [][]byte)
 //go:noescape
 func tree8SumF16(dst []byte, srcs [][]byte)
 
-// foldSumF32 is, with the ranges as slices of f32 (dst and acc of f32) and
-// len(dst) a multiple of 16,
+// foldSumF32 is, with the ranges as slices of f32 (acc of f32, dst of
+// f32) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -89,7 +89,7 @@ func tree8SumF16(dst []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f32(x + src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f32(x)
 //	}
 //
 //go:noescape
@@ -115,8 +115,8 @@ func tree4SumF32(dst []byte, srcs [][]byte)
 //go:noescape
 func tree8SumF32(dst []byte, srcs [][]byte)
 
-// foldSumF64 is, with the ranges as slices of f64 (dst and acc of f64) and
-// len(dst) a multiple of 16,
+// foldSumF64 is, with the ranges as slices of f64 (acc of f64, dst of
+// f64) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -126,7 +126,7 @@ func tree8SumF32(dst []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f64(x + src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f64(x)
 //	}
 //
 //go:noescape
@@ -152,8 +152,8 @@ func tree4SumF64(dst []byte, srcs [][]byte)
 //go:noescape
 func tree8SumF64(dst []byte, srcs [][]byte)
 
-// foldSumBF16ToF32 is, with the ranges as slices of bf16 (dst and acc of f32) and
-// len(dst) a multiple of 16,
+// foldSumBF16ToF32 is, with the ranges as slices of bf16 (acc of f32, dst of
+// f32) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -163,11 +163,28 @@ func tree8SumF64(dst []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f32(x + src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f32(x)
 //	}
 //
 //go:noescape
 func foldSumBF16ToF32(dst []byte, acc []byte, srcs [][]byte)
+
+// foldSumBF16ByF32 is, with the ranges as slices of bf16 (acc of f32, dst of
+// bf16) and len(dst) a multiple of 16,
+//
+//	for i := range dst {
+//		x, rest := acc[i], srcs
+//		if acc == nil {
+//			x, rest = f32(srcs[0][i]), srcs[1:]
+//		}
+//		for _, src := range rest {
+//			x = f32(x + src[i])
+//		}
+//		dst[i] = bf16(x)
+//	}
+//
+//go:noescape
+func foldSumBF16ByF32(dst []byte, acc []byte, srcs [][]byte)
 
 // tree4SumBF16ToF32 is, with the ranges as slices of bf16 (dst of f32), len(dst) a multiple
 // of 16 and op(x, y) = f32(x + y),
@@ -189,8 +206,8 @@ func tree4SumBF16ToF32(dst []byte, srcs [][]byte)
 //go:noescape
 func tree8SumBF16ToF32(dst []byte, srcs [][]byte)
 
-// foldSumF16ToF32 is, with the ranges as slices of f16 (dst and acc of f32) and
-// len(dst) a multiple of 16,
+// foldSumF16ToF32 is, with the ranges as slices of f16 (acc of f32, dst of
+// f32) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -200,11 +217,28 @@ func tree8SumBF16ToF32(dst []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f32(x + src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f32(x)
 //	}
 //
 //go:noescape
 func foldSumF16ToF32(dst []byte, acc []byte, srcs [][]byte)
+
+// foldSumF16ByF32 is, with the ranges as slices of f16 (acc of f32, dst of
+// f16) and len(dst) a multiple of 16,
+//
+//	for i := range dst {
+//		x, rest := acc[i], srcs
+//		if acc == nil {
+//			x, rest = f32(srcs[0][i]), srcs[1:]
+//		}
+//		for _, src := range rest {
+//			x = f32(x + src[i])
+//		}
+//		dst[i] = f16(x)
+//	}
+//
+//go:noescape
+func foldSumF16ByF32(dst []byte, acc []byte, srcs [][]byte)
 
 // tree4SumF16ToF32 is, with the ranges as slices of f16 (dst of f32), len(dst) a multiple
 // of 16 and op(x, y) = f32(x + y),
@@ -226,8 +260,8 @@ func tree4SumF16ToF32(dst []byte, srcs [][]byte)
 //go:noescape
 func tree8SumF16ToF32(dst []byte, srcs [][]byte)
 
-// foldSumBF16ToF64 is, with the ranges as slices of bf16 (dst and acc of f64) and
-// len(dst) a multiple of 16,
+// foldSumBF16ToF64 is, with the ranges as slices of bf16 (acc of f64, dst of
+// f64) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -237,14 +271,14 @@ func tree8SumF16ToF32(dst []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f64(x + src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f64(x)
 //	}
 //
 //go:noescape
 func foldSumBF16ToF64(dst []byte, acc []byte, srcs [][]byte)
 
-// foldSumF16ToF64 is, with the ranges as slices of f16 (dst and acc of f64) and
-// len(dst) a multiple of 16,
+// foldSumF16ToF64 is, with the ranges as slices of f16 (acc of f64, dst of
+// f64) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -254,14 +288,14 @@ func foldSumBF16ToF64(dst []byte, acc []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f64(x + src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f64(x)
 //	}
 //
 //go:noescape
 func foldSumF16ToF64(dst []byte, acc []byte, srcs [][]byte)
 
-// foldSumF32ToF64 is, with the ranges as slices of f32 (dst and acc of f64) and
-// len(dst) a multiple of 16,
+// foldSumF32ToF64 is, with the ranges as slices of f32 (acc of f64, dst of
+// f64) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -271,14 +305,14 @@ func foldSumF16ToF64(dst []byte, acc []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f64(x + src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f64(x)
 //	}
 //
 //go:noescape
 func foldSumF32ToF64(dst []byte, acc []byte, srcs [][]byte)
 
-// foldProdBF16 is, with the ranges as slices of bf16 (dst and acc of bf16) and
-// len(dst) a multiple of 16,
+// foldProdBF16 is, with the ranges as slices of bf16 (acc of bf16, dst of
+// bf16) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -288,7 +322,7 @@ func foldSumF32ToF64(dst []byte, acc []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = bf16(x * src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = bf16(x)
 //	}
 //
 //go:noescape
@@ -314,8 +348,8 @@ func tree4ProdBF16(dst []byte, srcs [][]byte)
 //go:noescape
 func tree8ProdBF16(dst []byte, srcs [][]byte)
 
-// foldProdF16 is, with the ranges as slices of f16 (dst and acc of f16) and
-// len(dst) a multiple of 16,
+// foldProdF16 is, with the ranges as slices of f16 (acc of f16, dst of
+// f16) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -325,7 +359,7 @@ func tree8ProdBF16(dst []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f16(x * src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f16(x)
 //	}
 //
 //go:noescape
@@ -351,8 +385,8 @@ func tree4ProdF16(dst []byte, srcs [][]byte)
 //go:noescape
 func tree8ProdF16(dst []byte, srcs [][]byte)
 
-// foldProdF32 is, with the ranges as slices of f32 (dst and acc of f32) and
-// len(dst) a multiple of 16,
+// foldProdF32 is, with the ranges as slices of f32 (acc of f32, dst of
+// f32) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -362,7 +396,7 @@ func tree8ProdF16(dst []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f32(x * src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f32(x)
 //	}
 //
 //go:noescape
@@ -388,8 +422,8 @@ func tree4ProdF32(dst []byte, srcs [][]byte)
 //go:noescape
 func tree8ProdF32(dst []byte, srcs [][]byte)
 
-// foldProdF64 is, with the ranges as slices of f64 (dst and acc of f64) and
-// len(dst) a multiple of 16,
+// foldProdF64 is, with the ranges as slices of f64 (acc of f64, dst of
+// f64) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -399,7 +433,7 @@ func tree8ProdF32(dst []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f64(x * src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f64(x)
 //	}
 //
 //go:noescape
@@ -425,8 +459,8 @@ func tree4ProdF64(dst []byte, srcs [][]byte)
 //go:noescape
 func tree8ProdF64(dst []byte, srcs [][]byte)
 
-// foldProdBF16ToF32 is, with the ranges as slices of bf16 (dst and acc of f32) and
-// len(dst) a multiple of 16,
+// foldProdBF16ToF32 is, with the ranges as slices of bf16 (acc of f32, dst of
+// f32) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -436,11 +470,28 @@ func tree8ProdF64(dst []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f32(x * src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f32(x)
 //	}
 //
 //go:noescape
 func foldProdBF16ToF32(dst []byte, acc []byte, srcs [][]byte)
+
+// foldProdBF16ByF32 is, with the ranges as slices of bf16 (acc of f32, dst of
+// bf16) and len(dst) a multiple of 16,
+//
+//	for i := range dst {
+//		x, rest := acc[i], srcs
+//		if acc == nil {
+//			x, rest = f32(srcs[0][i]), srcs[1:]
+//		}
+//		for _, src := range rest {
+//			x = f32(x * src[i])
+//		}
+//		dst[i] = bf16(x)
+//	}
+//
+//go:noescape
+func foldProdBF16ByF32(dst []byte, acc []byte, srcs [][]byte)
 
 // tree4ProdBF16ToF32 is, with the ranges as slices of bf16 (dst of f32), len(dst) a multiple
 // of 16 and op(x, y) = f32(x * y),
@@ -462,8 +513,8 @@ func tree4ProdBF16ToF32(dst []byte, srcs [][]byte)
 //go:noescape
 func tree8ProdBF16ToF32(dst []byte, srcs [][]byte)
 
-// foldProdF16ToF32 is, with the ranges as slices of f16 (dst and acc of f32) and
-// len(dst) a multiple of 16,
+// foldProdF16ToF32 is, with the ranges as slices of f16 (acc of f32, dst of
+// f32) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -473,11 +524,28 @@ func tree8ProdBF16ToF32(dst []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f32(x * src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f32(x)
 //	}
 //
 //go:noescape
 func foldProdF16ToF32(dst []byte, acc []byte, srcs [][]byte)
+
+// foldProdF16ByF32 is, with the ranges as slices of f16 (acc of f32, dst of
+// f16) and len(dst) a multiple of 16,
+//
+//	for i := range dst {
+//		x, rest := acc[i], srcs
+//		if acc == nil {
+//			x, rest = f32(srcs[0][i]), srcs[1:]
+//		}
+//		for _, src := range rest {
+//			x = f32(x * src[i])
+//		}
+//		dst[i] = f16(x)
+//	}
+//
+//go:noescape
+func foldProdF16ByF32(dst []byte, acc []byte, srcs [][]byte)
 
 // tree4ProdF16ToF32 is, with the ranges as slices of f16 (dst of f32), len(dst) a multiple
 // of 16 and op(x, y) = f32(x * y),
@@ -499,8 +567,8 @@ func tree4ProdF16ToF32(dst []byte, srcs [][]byte)
 //go:noescape
 func tree8ProdF16ToF32(dst []byte, srcs [][]byte)
 
-// foldProdBF16ToF64 is, with the ranges as slices of bf16 (dst and acc of f64) and
-// len(dst) a multiple of 16,
+// foldProdBF16ToF64 is, with the ranges as slices of bf16 (acc of f64, dst of
+// f64) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -510,14 +578,14 @@ func tree8ProdF16ToF32(dst []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f64(x * src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f64(x)
 //	}
 //
 //go:noescape
 func foldProdBF16ToF64(dst []byte, acc []byte, srcs [][]byte)
 
-// foldProdF16ToF64 is, with the ranges as slices of f16 (dst and acc of f64) and
-// len(dst) a multiple of 16,
+// foldProdF16ToF64 is, with the ranges as slices of f16 (acc of f64, dst of
+// f64) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -527,14 +595,14 @@ func foldProdBF16ToF64(dst []byte, acc []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f64(x * src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f64(x)
 //	}
 //
 //go:noescape
 func foldProdF16ToF64(dst []byte, acc []byte, srcs [][]byte)
 
-// foldProdF32ToF64 is, with the ranges as slices of f32 (dst and acc of f64) and
-// len(dst) a multiple of 16,
+// foldProdF32ToF64 is, with the ranges as slices of f32 (acc of f64, dst of
+// f64) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -544,14 +612,14 @@ func foldProdF16ToF64(dst []byte, acc []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = f64(x * src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f64(x)
 //	}
 //
 //go:noescape
 func foldProdF32ToF64(dst []byte, acc []byte, srcs [][]byte)
 
-// foldLessF32 is, with the ranges as slices of f32 (dst and acc of f32) and
-// len(dst) a multiple of 16,
+// foldLessF32 is, with the ranges as slices of f32 (acc of f32, dst of
+// f32) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -561,14 +629,14 @@ func foldProdF32ToF64(dst []byte, acc []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = ternary(x < src[i], x, src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f32(x)
 //	}
 //
 //go:noescape
 func foldLessF32(dst []byte, acc []byte, srcs [][]byte)
 
-// foldLessF64 is, with the ranges as slices of f64 (dst and acc of f64) and
-// len(dst) a multiple of 16,
+// foldLessF64 is, with the ranges as slices of f64 (acc of f64, dst of
+// f64) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -578,14 +646,14 @@ func foldLessF32(dst []byte, acc []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = ternary(x < src[i], x, src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f64(x)
 //	}
 //
 //go:noescape
 func foldLessF64(dst []byte, acc []byte, srcs [][]byte)
 
-// foldMoreF32 is, with the ranges as slices of f32 (dst and acc of f32) and
-// len(dst) a multiple of 16,
+// foldMoreF32 is, with the ranges as slices of f32 (acc of f32, dst of
+// f32) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -595,14 +663,14 @@ func foldLessF64(dst []byte, acc []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = ternary(x > src[i], x, src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f32(x)
 //	}
 //
 //go:noescape
 func foldMoreF32(dst []byte, acc []byte, srcs [][]byte)
 
-// foldMoreF64 is, with the ranges as slices of f64 (dst and acc of f64) and
-// len(dst) a multiple of 16,
+// foldMoreF64 is, with the ranges as slices of f64 (acc of f64, dst of
+// f64) and len(dst) a multiple of 16,
 //
 //	for i := range dst {
 //		x, rest := acc[i], srcs
@@ -612,7 +680,7 @@ func foldMoreF32(dst []byte, acc []byte, srcs [][]byte)
 //		for _, src := range rest {
 //			x = ternary(x > src[i], x, src[i])
 //		}
-//		dst[i] = x
+//		dst[i] = f64(x)
 //	}
 //
 //go:noescape
@@ -824,26 +892,52 @@ func pickMax32(dst []byte, acc []byte, srcs [][]byte, most uint32, as uint32)
 //go:noescape
 func ternaryMax16(dst []byte, acc []byte, srcs [][]byte, most uint16)
 
-// spreadBF16 is, with the ranges as slices of uint16 and len(high) a multiple of 16,
+// spread16 is, with the ranges as slices of uint16, len(high) a multiple of 16 and mag
+// the greatest int16,
 //
 //	for i := range high {
 //		for _, src := range srcs {
-//			high[i] = max(high[i], src[i]&0x7FFF)
-//			low[i] = max(low[i], -(src[i]&0x7FFF))
+//			high[i] = max(high[i], src[i]&mag)
+//			low[i] = max(low[i], -(src[i]&mag))
 //		}
 //	}
 //
 //go:noescape
-func spreadBF16(high []byte, low []byte, srcs [][]byte)
+func spread16(high []byte, low []byte, srcs [][]byte)
 
-// overBF16 is, with the ranges as slices of uint16 and len(high) a multiple of 16,
+// over16 is, with the ranges as slices of uint16 and len(high) a multiple of 16,
 //
 //	for i := range high {
-//		if int(high[i]>>7)-int(-low[i]>>7) > int(most) {
+//		if h := high[i] >> man; int(h)-int(-low[i]>>man) > int(most) || h > top {
 //			return a number other than 0
 //		}
 //	}
 //	return 0
 //
 //go:noescape
-func overBF16(high []byte, low []byte, most uint16) uint32
+func over16(high []byte, low []byte, most uint16, top uint16, man uint64) uint32
+
+// spread32 is, with the ranges as slices of uint32, len(high) a multiple of 16 and mag
+// the greatest int32,
+//
+//	for i := range high {
+//		for _, src := range srcs {
+//			high[i] = max(high[i], src[i]&mag)
+//			low[i] = max(low[i], -(src[i]&mag))
+//		}
+//	}
+//
+//go:noescape
+func spread32(high []byte, low []byte, srcs [][]byte)
+
+// over32 is, with the ranges as slices of uint32 and len(high) a multiple of 16,
+//
+//	for i := range high {
+//		if h := high[i] >> man; int(h)-int(-low[i]>>man) > int(most) || h > top {
+//			return a number other than 0
+//		}
+//	}
+//	return 0
+//
+//go:noescape
+func over32(high []byte, low []byte, most uint32, top uint32, man uint64) uint32

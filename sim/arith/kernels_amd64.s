@@ -65,13 +65,12 @@ start32:
 	VPMOVZXWD 48(R10)(DI*1), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VMOVAPS   Y7, Y7
-
-sources32:
 	TESTQ     R9, R9
 	JZ        done32
+
+sources32:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VPMOVZXWD (R10)(DI*1), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VADDPS    Y8, Y4, Y4
@@ -104,22 +103,23 @@ sources32:
 	VPADDD    Y0, Y8, Y8
 	VPADDD    Y8, Y7, Y7
 	VPAND     Y2, Y7, Y7
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VCMPPS    $0x03, Y4, Y4, Y8
 	VBLENDVPS Y8, Y3, Y4, Y4
 	VCMPPS    $0x03, Y5, Y5, Y8
 	VBLENDVPS Y8, Y3, Y5, Y5
-	VCMPPS    $0x03, Y6, Y6, Y8
-	VBLENDVPS Y8, Y3, Y6, Y6
-	VCMPPS    $0x03, Y7, Y7, Y8
-	VBLENDVPS Y8, Y3, Y7, Y7
 	VPSRLD    $0x10, Y4, Y4
 	VPSRLD    $0x10, Y5, Y5
 	VPACKUSDW Y5, Y4, Y4
 	VPERMQ    $0xd8, Y4, Y4
 	VMOVDQU   Y4, (AX)(DI*1)
+	VCMPPS    $0x03, Y6, Y6, Y4
+	VBLENDVPS Y4, Y3, Y6, Y6
+	VCMPPS    $0x03, Y7, Y7, Y4
+	VBLENDVPS Y4, Y3, Y7, Y7
 	VPSRLD    $0x10, Y6, Y6
 	VPSRLD    $0x10, Y7, Y7
 	VPACKUSDW Y7, Y6, Y6
@@ -156,13 +156,12 @@ start16:
 	VPMOVZXWD 16(R10)(DI*1), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VMOVAPS   Y5, Y5
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VPMOVZXWD (R10)(DI*1), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VADDPS    Y6, Y4, Y4
@@ -179,7 +178,8 @@ sources16:
 	VPADDD    Y0, Y6, Y6
 	VPADDD    Y6, Y5, Y5
 	VPAND     Y2, Y5, Y5
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VCMPPS    $0x03, Y4, Y4, Y6
@@ -504,13 +504,12 @@ start32:
 	VMOVAPS   Y3, Y3
 	VCVTPH2PS 48(R10)(DI*1), Y4
 	VMOVAPS   Y4, Y4
-
-sources32:
 	TESTQ     R9, R9
 	JZ        done32
+
+sources32:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VCVTPH2PS (R10)(DI*1), Y5
 	VADDPS    Y5, Y1, Y1
 	VCVTPS2PH $0x00, Y1, X1
@@ -527,20 +526,21 @@ sources32:
 	VADDPS    Y5, Y4, Y4
 	VCVTPS2PH $0x00, Y4, X4
 	VCVTPH2PS X4, Y4
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VCMPPS    $0x03, Y1, Y1, Y5
 	VBLENDVPS Y5, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y5
-	VBLENDVPS Y5, Y0, Y2, Y2
-	VCMPPS    $0x03, Y3, Y3, Y5
-	VBLENDVPS Y5, Y0, Y3, Y3
-	VCMPPS    $0x03, Y4, Y4, Y5
-	VBLENDVPS Y5, Y0, Y4, Y4
 	VCVTPS2PH $0x00, Y1, (AX)(DI*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y2, 16(AX)(DI*1)
+	VCMPPS    $0x03, Y3, Y3, Y1
+	VBLENDVPS Y1, Y0, Y3, Y3
 	VCVTPS2PH $0x00, Y3, 32(AX)(DI*1)
+	VCMPPS    $0x03, Y4, Y4, Y1
+	VBLENDVPS Y1, Y0, Y4, Y4
 	VCVTPS2PH $0x00, Y4, 48(AX)(DI*1)
 	ADDQ      $0x00000040, DI
 	JMP       blocks32
@@ -569,13 +569,12 @@ start16:
 	VMOVAPS   Y1, Y1
 	VCVTPH2PS 16(R10)(DI*1), Y2
 	VMOVAPS   Y2, Y2
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VCVTPH2PS (R10)(DI*1), Y3
 	VADDPS    Y3, Y1, Y1
 	VCVTPS2PH $0x00, Y1, X1
@@ -584,14 +583,15 @@ sources16:
 	VADDPS    Y3, Y2, Y2
 	VCVTPS2PH $0x00, Y2, X2
 	VCVTPH2PS X2, Y2
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VCMPPS    $0x03, Y1, Y1, Y3
 	VBLENDVPS Y3, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y3
-	VBLENDVPS Y3, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y1, (AX)(DI*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y2, 16(AX)(DI*1)
 	ADDQ      $0x00000020, DI
 	JMP       blocks16
@@ -648,9 +648,9 @@ blocks16:
 	VCVTPH2PS X2, Y2
 	VCMPPS    $0x03, Y1, Y1, Y3
 	VBLENDVPS Y3, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y3
-	VBLENDVPS Y3, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y1, (AX)(R8*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y2, 16(AX)(R8*1)
 	ADDQ      $0x00000020, R8
 	JMP       blocks16
@@ -743,9 +743,9 @@ blocks16:
 	VCVTPH2PS X2, Y2
 	VCMPPS    $0x03, Y1, Y1, Y3
 	VBLENDVPS Y3, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y3
-	VBLENDVPS Y3, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y1, (AX)(R12*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y2, 16(AX)(R12*1)
 	ADDQ      $0x00000020, R12
 	JMP       blocks16
@@ -794,31 +794,31 @@ start32:
 	VMOVAPS Y3, Y3
 	VMOVUPS 96(R10)(DI*1), Y4
 	VMOVAPS Y4, Y4
+	TESTQ   R9, R9
+	JZ      done32
 
 sources32:
-	TESTQ  R9, R9
-	JZ     done32
 	MOVQ   (R8), R10
 	ADDQ   $0x18, R8
-	DECQ   R9
 	VADDPS (R10)(DI*1), Y1, Y1
 	VADDPS 32(R10)(DI*1), Y2, Y2
 	VADDPS 64(R10)(DI*1), Y3, Y3
 	VADDPS 96(R10)(DI*1), Y4, Y4
-	JMP    sources32
+	DECQ   R9
+	JNZ    sources32
 
 done32:
 	VCMPPS    $0x03, Y1, Y1, Y5
 	VBLENDVPS Y5, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y5
-	VBLENDVPS Y5, Y0, Y2, Y2
-	VCMPPS    $0x03, Y3, Y3, Y5
-	VBLENDVPS Y5, Y0, Y3, Y3
-	VCMPPS    $0x03, Y4, Y4, Y5
-	VBLENDVPS Y5, Y0, Y4, Y4
 	VMOVUPS   Y1, (AX)(DI*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VMOVUPS   Y2, 32(AX)(DI*1)
+	VCMPPS    $0x03, Y3, Y3, Y1
+	VBLENDVPS Y1, Y0, Y3, Y3
 	VMOVUPS   Y3, 64(AX)(DI*1)
+	VCMPPS    $0x03, Y4, Y4, Y1
+	VBLENDVPS Y1, Y0, Y4, Y4
 	VMOVUPS   Y4, 96(AX)(DI*1)
 	ADDQ      $0x00000080, DI
 	JMP       blocks32
@@ -845,23 +845,23 @@ start16:
 	VMOVAPS Y1, Y1
 	VMOVUPS 32(R10)(DI*1), Y2
 	VMOVAPS Y2, Y2
+	TESTQ   R9, R9
+	JZ      done16
 
 sources16:
-	TESTQ  R9, R9
-	JZ     done16
 	MOVQ   (R8), R10
 	ADDQ   $0x18, R8
-	DECQ   R9
 	VADDPS (R10)(DI*1), Y1, Y1
 	VADDPS 32(R10)(DI*1), Y2, Y2
-	JMP    sources16
+	DECQ   R9
+	JNZ    sources16
 
 done16:
 	VCMPPS    $0x03, Y1, Y1, Y3
 	VBLENDVPS Y3, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y3
-	VBLENDVPS Y3, Y0, Y2, Y2
 	VMOVUPS   Y1, (AX)(DI*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VMOVUPS   Y2, 32(AX)(DI*1)
 	ADDQ      $0x00000040, DI
 	JMP       blocks16
@@ -902,9 +902,9 @@ blocks16:
 	VADDPS    Y4, Y2, Y2
 	VCMPPS    $0x03, Y1, Y1, Y3
 	VBLENDVPS Y3, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y3
-	VBLENDVPS Y3, Y0, Y2, Y2
 	VMOVUPS   Y1, (AX)(R8*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VMOVUPS   Y2, 32(AX)(R8*1)
 	ADDQ      $0x00000040, R8
 	JMP       blocks16
@@ -961,9 +961,9 @@ blocks16:
 	VADDPS    Y4, Y2, Y2
 	VCMPPS    $0x03, Y1, Y1, Y3
 	VBLENDVPS Y3, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y3
-	VBLENDVPS Y3, Y0, Y2, Y2
 	VMOVUPS   Y1, (AX)(R12*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VMOVUPS   Y2, 32(AX)(R12*1)
 	ADDQ      $0x00000040, R12
 	JMP       blocks16
@@ -1009,18 +1009,18 @@ start16:
 	VMOVAPS Y2, Y2
 	VMOVUPS 96(R10)(DI*1), Y3
 	VMOVAPS Y3, Y3
+	TESTQ   R9, R9
+	JZ      done16
 
 sources16:
-	TESTQ  R9, R9
-	JZ     done16
 	MOVQ   (R8), R10
 	ADDQ   $0x18, R8
-	DECQ   R9
 	VADDPD (R10)(DI*1), Y0, Y0
 	VADDPD 32(R10)(DI*1), Y1, Y1
 	VADDPD 64(R10)(DI*1), Y2, Y2
 	VADDPD 96(R10)(DI*1), Y3, Y3
-	JMP    sources16
+	DECQ   R9
+	JNZ    sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*1)
@@ -1200,13 +1200,12 @@ start32:
 	VPMOVZXWD 48(R10)(DI*1), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VMOVAPS   Y3, Y3
-
-sources32:
 	TESTQ     R9, R9
 	JZ        done32
+
+sources32:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VPMOVZXWD (R10)(DI*1), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VADDPS    Y4, Y0, Y0
@@ -1219,7 +1218,8 @@ sources32:
 	VPMOVZXWD 48(R10)(DI*1), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VADDPS    Y4, Y3, Y3
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VMOVUPS Y0, (AX)(DI*2)
@@ -1253,26 +1253,199 @@ start16:
 	VPMOVZXWD 16(R10)(DI*1), Y1
 	VPSLLD    $0x10, Y1, Y1
 	VMOVAPS   Y1, Y1
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VPMOVZXWD (R10)(DI*1), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VADDPS    Y2, Y0, Y0
 	VPMOVZXWD 16(R10)(DI*1), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VADDPS    Y2, Y1, Y1
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*2)
 	VMOVUPS Y1, 32(AX)(DI*2)
 	ADDQ    $0x00000020, DI
 	JMP     blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+// func foldSumBF16ByF32(dst []byte, acc []byte, srcs [][]byte)
+// Requires: AVX, AVX2
+TEXT ·foldSumBF16ByF32(SB), NOSPLIT, $0-72
+	MOVL         $0x00007fff, AX
+	VMOVD        AX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000001, AX
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x7fff0000, AX
+	VMOVD        AX, X2
+	VPBROADCASTD X2, Y2
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         acc_base+24(FP), DX
+	MOVQ         srcs_base+48(FP), BX
+	MOVQ         srcs_len+56(FP), SI
+	XORQ         DI, DI
+
+blocks32:
+	MOVQ    CX, R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00000040
+	JL      below32
+	MOVQ    BX, R8
+	MOVQ    SI, R9
+	TESTQ   DX, DX
+	JZ      start32
+	VMOVUPS (DX)(DI*2), Y3
+	VMOVUPS 32(DX)(DI*2), Y4
+	VMOVUPS 64(DX)(DI*2), Y5
+	VMOVUPS 96(DX)(DI*2), Y6
+	JMP     sources32
+
+start32:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	DECQ      R9
+	VPMOVZXWD (R10)(DI*1), Y3
+	VPSLLD    $0x10, Y3, Y3
+	VMOVAPS   Y3, Y3
+	VPMOVZXWD 16(R10)(DI*1), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VMOVAPS   Y4, Y4
+	VPMOVZXWD 32(R10)(DI*1), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VMOVAPS   Y5, Y5
+	VPMOVZXWD 48(R10)(DI*1), Y6
+	VPSLLD    $0x10, Y6, Y6
+	VMOVAPS   Y6, Y6
+	TESTQ     R9, R9
+	JZ        done32
+
+sources32:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	VPMOVZXWD (R10)(DI*1), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VADDPS    Y7, Y3, Y3
+	VPMOVZXWD 16(R10)(DI*1), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VADDPS    Y7, Y4, Y4
+	VPMOVZXWD 32(R10)(DI*1), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VADDPS    Y7, Y5, Y5
+	VPMOVZXWD 48(R10)(DI*1), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VADDPS    Y7, Y6, Y6
+	DECQ      R9
+	JNZ       sources32
+
+done32:
+	VCMPPS    $0x03, Y3, Y3, Y7
+	VPSRLD    $0x10, Y3, Y8
+	VPAND     Y1, Y8, Y8
+	VPADDD    Y0, Y8, Y8
+	VPADDD    Y8, Y3, Y3
+	VBLENDVPS Y7, Y2, Y3, Y3
+	VCMPPS    $0x03, Y4, Y4, Y7
+	VPSRLD    $0x10, Y4, Y8
+	VPAND     Y1, Y8, Y8
+	VPADDD    Y0, Y8, Y8
+	VPADDD    Y8, Y4, Y4
+	VBLENDVPS Y7, Y2, Y4, Y4
+	VPSRLD    $0x10, Y3, Y3
+	VPSRLD    $0x10, Y4, Y4
+	VPACKUSDW Y4, Y3, Y3
+	VPERMQ    $0xd8, Y3, Y3
+	VMOVDQU   Y3, (AX)(DI*1)
+	VCMPPS    $0x03, Y5, Y5, Y3
+	VPSRLD    $0x10, Y5, Y4
+	VPAND     Y1, Y4, Y4
+	VPADDD    Y0, Y4, Y4
+	VPADDD    Y4, Y5, Y5
+	VBLENDVPS Y3, Y2, Y5, Y5
+	VCMPPS    $0x03, Y6, Y6, Y3
+	VPSRLD    $0x10, Y6, Y4
+	VPAND     Y1, Y4, Y4
+	VPADDD    Y0, Y4, Y4
+	VPADDD    Y4, Y6, Y6
+	VBLENDVPS Y3, Y2, Y6, Y6
+	VPSRLD    $0x10, Y5, Y5
+	VPSRLD    $0x10, Y6, Y6
+	VPACKUSDW Y6, Y5, Y5
+	VPERMQ    $0xd8, Y5, Y5
+	VMOVDQU   Y5, 32(AX)(DI*1)
+	ADDQ      $0x00000040, DI
+	JMP       blocks32
+
+below32:
+blocks16:
+	MOVQ    CX, R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00000020
+	JL      below16
+	MOVQ    BX, R8
+	MOVQ    SI, R9
+	TESTQ   DX, DX
+	JZ      start16
+	VMOVUPS (DX)(DI*2), Y3
+	VMOVUPS 32(DX)(DI*2), Y4
+	JMP     sources16
+
+start16:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	DECQ      R9
+	VPMOVZXWD (R10)(DI*1), Y3
+	VPSLLD    $0x10, Y3, Y3
+	VMOVAPS   Y3, Y3
+	VPMOVZXWD 16(R10)(DI*1), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VMOVAPS   Y4, Y4
+	TESTQ     R9, R9
+	JZ        done16
+
+sources16:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	VPMOVZXWD (R10)(DI*1), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VADDPS    Y5, Y3, Y3
+	VPMOVZXWD 16(R10)(DI*1), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VADDPS    Y5, Y4, Y4
+	DECQ      R9
+	JNZ       sources16
+
+done16:
+	VCMPPS    $0x03, Y3, Y3, Y5
+	VPSRLD    $0x10, Y3, Y6
+	VPAND     Y1, Y6, Y6
+	VPADDD    Y0, Y6, Y6
+	VPADDD    Y6, Y3, Y3
+	VBLENDVPS Y5, Y2, Y3, Y3
+	VCMPPS    $0x03, Y4, Y4, Y5
+	VPSRLD    $0x10, Y4, Y6
+	VPAND     Y1, Y6, Y6
+	VPADDD    Y0, Y6, Y6
+	VPADDD    Y6, Y4, Y4
+	VBLENDVPS Y5, Y2, Y4, Y4
+	VPSRLD    $0x10, Y3, Y3
+	VPSRLD    $0x10, Y4, Y4
+	VPACKUSDW Y4, Y3, Y3
+	VPERMQ    $0xd8, Y3, Y3
+	VMOVDQU   Y3, (AX)(DI*1)
+	ADDQ      $0x00000020, DI
+	JMP       blocks16
 
 below16:
 	VZEROUPPER
@@ -1442,13 +1615,12 @@ start32:
 	VMOVAPS   Y2, Y2
 	VCVTPH2PS 48(R10)(DI*1), Y3
 	VMOVAPS   Y3, Y3
-
-sources32:
 	TESTQ     R9, R9
 	JZ        done32
+
+sources32:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VCVTPH2PS (R10)(DI*1), Y4
 	VADDPS    Y4, Y0, Y0
 	VCVTPH2PS 16(R10)(DI*1), Y4
@@ -1457,7 +1629,8 @@ sources32:
 	VADDPS    Y4, Y2, Y2
 	VCVTPH2PS 48(R10)(DI*1), Y4
 	VADDPS    Y4, Y3, Y3
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VMOVUPS Y0, (AX)(DI*2)
@@ -1489,24 +1662,146 @@ start16:
 	VMOVAPS   Y0, Y0
 	VCVTPH2PS 16(R10)(DI*1), Y1
 	VMOVAPS   Y1, Y1
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VCVTPH2PS (R10)(DI*1), Y2
 	VADDPS    Y2, Y0, Y0
 	VCVTPH2PS 16(R10)(DI*1), Y2
 	VADDPS    Y2, Y1, Y1
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*2)
 	VMOVUPS Y1, 32(AX)(DI*2)
 	ADDQ    $0x00000020, DI
 	JMP     blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+// func foldSumF16ByF32(dst []byte, acc []byte, srcs [][]byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·foldSumF16ByF32(SB), NOSPLIT, $0-72
+	MOVL         $0x7fffe000, AX
+	VMOVD        AX, X0
+	VPBROADCASTD X0, Y0
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         acc_base+24(FP), DX
+	MOVQ         srcs_base+48(FP), BX
+	MOVQ         srcs_len+56(FP), SI
+	XORQ         DI, DI
+
+blocks32:
+	MOVQ    CX, R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00000040
+	JL      below32
+	MOVQ    BX, R8
+	MOVQ    SI, R9
+	TESTQ   DX, DX
+	JZ      start32
+	VMOVUPS (DX)(DI*2), Y1
+	VMOVUPS 32(DX)(DI*2), Y2
+	VMOVUPS 64(DX)(DI*2), Y3
+	VMOVUPS 96(DX)(DI*2), Y4
+	JMP     sources32
+
+start32:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	DECQ      R9
+	VCVTPH2PS (R10)(DI*1), Y1
+	VMOVAPS   Y1, Y1
+	VCVTPH2PS 16(R10)(DI*1), Y2
+	VMOVAPS   Y2, Y2
+	VCVTPH2PS 32(R10)(DI*1), Y3
+	VMOVAPS   Y3, Y3
+	VCVTPH2PS 48(R10)(DI*1), Y4
+	VMOVAPS   Y4, Y4
+	TESTQ     R9, R9
+	JZ        done32
+
+sources32:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	VCVTPH2PS (R10)(DI*1), Y5
+	VADDPS    Y5, Y1, Y1
+	VCVTPH2PS 16(R10)(DI*1), Y5
+	VADDPS    Y5, Y2, Y2
+	VCVTPH2PS 32(R10)(DI*1), Y5
+	VADDPS    Y5, Y3, Y3
+	VCVTPH2PS 48(R10)(DI*1), Y5
+	VADDPS    Y5, Y4, Y4
+	DECQ      R9
+	JNZ       sources32
+
+done32:
+	VCMPPS    $0x03, Y1, Y1, Y5
+	VBLENDVPS Y5, Y0, Y1, Y1
+	VCVTPS2PH $0x00, Y1, (AX)(DI*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
+	VCVTPS2PH $0x00, Y2, 16(AX)(DI*1)
+	VCMPPS    $0x03, Y3, Y3, Y1
+	VBLENDVPS Y1, Y0, Y3, Y3
+	VCVTPS2PH $0x00, Y3, 32(AX)(DI*1)
+	VCMPPS    $0x03, Y4, Y4, Y1
+	VBLENDVPS Y1, Y0, Y4, Y4
+	VCVTPS2PH $0x00, Y4, 48(AX)(DI*1)
+	ADDQ      $0x00000040, DI
+	JMP       blocks32
+
+below32:
+blocks16:
+	MOVQ    CX, R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00000020
+	JL      below16
+	MOVQ    BX, R8
+	MOVQ    SI, R9
+	TESTQ   DX, DX
+	JZ      start16
+	VMOVUPS (DX)(DI*2), Y1
+	VMOVUPS 32(DX)(DI*2), Y2
+	JMP     sources16
+
+start16:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	DECQ      R9
+	VCVTPH2PS (R10)(DI*1), Y1
+	VMOVAPS   Y1, Y1
+	VCVTPH2PS 16(R10)(DI*1), Y2
+	VMOVAPS   Y2, Y2
+	TESTQ     R9, R9
+	JZ        done16
+
+sources16:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	VCVTPH2PS (R10)(DI*1), Y3
+	VADDPS    Y3, Y1, Y1
+	VCVTPH2PS 16(R10)(DI*1), Y3
+	VADDPS    Y3, Y2, Y2
+	DECQ      R9
+	JNZ       sources16
+
+done16:
+	VCMPPS    $0x03, Y1, Y1, Y3
+	VBLENDVPS Y3, Y0, Y1, Y1
+	VCVTPS2PH $0x00, Y1, (AX)(DI*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
+	VCVTPS2PH $0x00, Y2, 16(AX)(DI*1)
+	ADDQ      $0x00000020, DI
+	JMP       blocks16
 
 below16:
 	VZEROUPPER
@@ -1661,13 +1956,12 @@ start16:
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 	VMOVAPS   Y3, Y3
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VPMOVZXWD (R10)(DI*1), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -1684,7 +1978,8 @@ sources16:
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
 	VADDPD    Y4, Y3, Y3
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*4)
@@ -1741,13 +2036,12 @@ start16:
 	VCVTPH2PS 24(R10)(DI*1), X3
 	VCVTPS2PD X3, Y3
 	VMOVAPS   Y3, Y3
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VCVTPH2PS (R10)(DI*1), X4
 	VCVTPS2PD X4, Y4
 	VADDPD    Y4, Y0, Y0
@@ -1760,7 +2054,8 @@ sources16:
 	VCVTPH2PS 24(R10)(DI*1), X4
 	VCVTPS2PD X4, Y4
 	VADDPD    Y4, Y3, Y3
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*4)
@@ -1812,13 +2107,12 @@ start16:
 	VMOVAPS   Y2, Y2
 	VCVTPS2PD 48(R10)(DI*1), Y3
 	VMOVAPS   Y3, Y3
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VCVTPS2PD (R10)(DI*1), Y4
 	VADDPD    Y4, Y0, Y0
 	VCVTPS2PD 16(R10)(DI*1), Y4
@@ -1827,7 +2121,8 @@ sources16:
 	VADDPD    Y4, Y2, Y2
 	VCVTPS2PD 48(R10)(DI*1), Y4
 	VADDPD    Y4, Y3, Y3
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*2)
@@ -1902,13 +2197,12 @@ start32:
 	VPMOVZXWD 48(R10)(DI*1), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VMOVAPS   Y7, Y7
-
-sources32:
 	TESTQ     R9, R9
 	JZ        done32
+
+sources32:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VPMOVZXWD (R10)(DI*1), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VMULPS    Y8, Y4, Y4
@@ -1941,22 +2235,23 @@ sources32:
 	VPADDD    Y0, Y8, Y8
 	VPADDD    Y8, Y7, Y7
 	VPAND     Y2, Y7, Y7
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VCMPPS    $0x03, Y4, Y4, Y8
 	VBLENDVPS Y8, Y3, Y4, Y4
 	VCMPPS    $0x03, Y5, Y5, Y8
 	VBLENDVPS Y8, Y3, Y5, Y5
-	VCMPPS    $0x03, Y6, Y6, Y8
-	VBLENDVPS Y8, Y3, Y6, Y6
-	VCMPPS    $0x03, Y7, Y7, Y8
-	VBLENDVPS Y8, Y3, Y7, Y7
 	VPSRLD    $0x10, Y4, Y4
 	VPSRLD    $0x10, Y5, Y5
 	VPACKUSDW Y5, Y4, Y4
 	VPERMQ    $0xd8, Y4, Y4
 	VMOVDQU   Y4, (AX)(DI*1)
+	VCMPPS    $0x03, Y6, Y6, Y4
+	VBLENDVPS Y4, Y3, Y6, Y6
+	VCMPPS    $0x03, Y7, Y7, Y4
+	VBLENDVPS Y4, Y3, Y7, Y7
 	VPSRLD    $0x10, Y6, Y6
 	VPSRLD    $0x10, Y7, Y7
 	VPACKUSDW Y7, Y6, Y6
@@ -1993,13 +2288,12 @@ start16:
 	VPMOVZXWD 16(R10)(DI*1), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VMOVAPS   Y5, Y5
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VPMOVZXWD (R10)(DI*1), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VMULPS    Y6, Y4, Y4
@@ -2016,7 +2310,8 @@ sources16:
 	VPADDD    Y0, Y6, Y6
 	VPADDD    Y6, Y5, Y5
 	VPAND     Y2, Y5, Y5
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VCMPPS    $0x03, Y4, Y4, Y6
@@ -2341,13 +2636,12 @@ start32:
 	VMOVAPS   Y3, Y3
 	VCVTPH2PS 48(R10)(DI*1), Y4
 	VMOVAPS   Y4, Y4
-
-sources32:
 	TESTQ     R9, R9
 	JZ        done32
+
+sources32:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VCVTPH2PS (R10)(DI*1), Y5
 	VMULPS    Y5, Y1, Y1
 	VCVTPS2PH $0x00, Y1, X1
@@ -2364,20 +2658,21 @@ sources32:
 	VMULPS    Y5, Y4, Y4
 	VCVTPS2PH $0x00, Y4, X4
 	VCVTPH2PS X4, Y4
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VCMPPS    $0x03, Y1, Y1, Y5
 	VBLENDVPS Y5, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y5
-	VBLENDVPS Y5, Y0, Y2, Y2
-	VCMPPS    $0x03, Y3, Y3, Y5
-	VBLENDVPS Y5, Y0, Y3, Y3
-	VCMPPS    $0x03, Y4, Y4, Y5
-	VBLENDVPS Y5, Y0, Y4, Y4
 	VCVTPS2PH $0x00, Y1, (AX)(DI*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y2, 16(AX)(DI*1)
+	VCMPPS    $0x03, Y3, Y3, Y1
+	VBLENDVPS Y1, Y0, Y3, Y3
 	VCVTPS2PH $0x00, Y3, 32(AX)(DI*1)
+	VCMPPS    $0x03, Y4, Y4, Y1
+	VBLENDVPS Y1, Y0, Y4, Y4
 	VCVTPS2PH $0x00, Y4, 48(AX)(DI*1)
 	ADDQ      $0x00000040, DI
 	JMP       blocks32
@@ -2406,13 +2701,12 @@ start16:
 	VMOVAPS   Y1, Y1
 	VCVTPH2PS 16(R10)(DI*1), Y2
 	VMOVAPS   Y2, Y2
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VCVTPH2PS (R10)(DI*1), Y3
 	VMULPS    Y3, Y1, Y1
 	VCVTPS2PH $0x00, Y1, X1
@@ -2421,14 +2715,15 @@ sources16:
 	VMULPS    Y3, Y2, Y2
 	VCVTPS2PH $0x00, Y2, X2
 	VCVTPH2PS X2, Y2
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VCMPPS    $0x03, Y1, Y1, Y3
 	VBLENDVPS Y3, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y3
-	VBLENDVPS Y3, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y1, (AX)(DI*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y2, 16(AX)(DI*1)
 	ADDQ      $0x00000020, DI
 	JMP       blocks16
@@ -2485,9 +2780,9 @@ blocks16:
 	VCVTPH2PS X2, Y2
 	VCMPPS    $0x03, Y1, Y1, Y3
 	VBLENDVPS Y3, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y3
-	VBLENDVPS Y3, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y1, (AX)(R8*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y2, 16(AX)(R8*1)
 	ADDQ      $0x00000020, R8
 	JMP       blocks16
@@ -2580,9 +2875,9 @@ blocks16:
 	VCVTPH2PS X2, Y2
 	VCMPPS    $0x03, Y1, Y1, Y3
 	VBLENDVPS Y3, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y3
-	VBLENDVPS Y3, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y1, (AX)(R12*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VCVTPS2PH $0x00, Y2, 16(AX)(R12*1)
 	ADDQ      $0x00000020, R12
 	JMP       blocks16
@@ -2631,31 +2926,31 @@ start32:
 	VMOVAPS Y3, Y3
 	VMOVUPS 96(R10)(DI*1), Y4
 	VMOVAPS Y4, Y4
+	TESTQ   R9, R9
+	JZ      done32
 
 sources32:
-	TESTQ  R9, R9
-	JZ     done32
 	MOVQ   (R8), R10
 	ADDQ   $0x18, R8
-	DECQ   R9
 	VMULPS (R10)(DI*1), Y1, Y1
 	VMULPS 32(R10)(DI*1), Y2, Y2
 	VMULPS 64(R10)(DI*1), Y3, Y3
 	VMULPS 96(R10)(DI*1), Y4, Y4
-	JMP    sources32
+	DECQ   R9
+	JNZ    sources32
 
 done32:
 	VCMPPS    $0x03, Y1, Y1, Y5
 	VBLENDVPS Y5, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y5
-	VBLENDVPS Y5, Y0, Y2, Y2
-	VCMPPS    $0x03, Y3, Y3, Y5
-	VBLENDVPS Y5, Y0, Y3, Y3
-	VCMPPS    $0x03, Y4, Y4, Y5
-	VBLENDVPS Y5, Y0, Y4, Y4
 	VMOVUPS   Y1, (AX)(DI*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VMOVUPS   Y2, 32(AX)(DI*1)
+	VCMPPS    $0x03, Y3, Y3, Y1
+	VBLENDVPS Y1, Y0, Y3, Y3
 	VMOVUPS   Y3, 64(AX)(DI*1)
+	VCMPPS    $0x03, Y4, Y4, Y1
+	VBLENDVPS Y1, Y0, Y4, Y4
 	VMOVUPS   Y4, 96(AX)(DI*1)
 	ADDQ      $0x00000080, DI
 	JMP       blocks32
@@ -2682,23 +2977,23 @@ start16:
 	VMOVAPS Y1, Y1
 	VMOVUPS 32(R10)(DI*1), Y2
 	VMOVAPS Y2, Y2
+	TESTQ   R9, R9
+	JZ      done16
 
 sources16:
-	TESTQ  R9, R9
-	JZ     done16
 	MOVQ   (R8), R10
 	ADDQ   $0x18, R8
-	DECQ   R9
 	VMULPS (R10)(DI*1), Y1, Y1
 	VMULPS 32(R10)(DI*1), Y2, Y2
-	JMP    sources16
+	DECQ   R9
+	JNZ    sources16
 
 done16:
 	VCMPPS    $0x03, Y1, Y1, Y3
 	VBLENDVPS Y3, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y3
-	VBLENDVPS Y3, Y0, Y2, Y2
 	VMOVUPS   Y1, (AX)(DI*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VMOVUPS   Y2, 32(AX)(DI*1)
 	ADDQ      $0x00000040, DI
 	JMP       blocks16
@@ -2739,9 +3034,9 @@ blocks16:
 	VMULPS    Y4, Y2, Y2
 	VCMPPS    $0x03, Y1, Y1, Y3
 	VBLENDVPS Y3, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y3
-	VBLENDVPS Y3, Y0, Y2, Y2
 	VMOVUPS   Y1, (AX)(R8*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VMOVUPS   Y2, 32(AX)(R8*1)
 	ADDQ      $0x00000040, R8
 	JMP       blocks16
@@ -2798,9 +3093,9 @@ blocks16:
 	VMULPS    Y4, Y2, Y2
 	VCMPPS    $0x03, Y1, Y1, Y3
 	VBLENDVPS Y3, Y0, Y1, Y1
-	VCMPPS    $0x03, Y2, Y2, Y3
-	VBLENDVPS Y3, Y0, Y2, Y2
 	VMOVUPS   Y1, (AX)(R12*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VMOVUPS   Y2, 32(AX)(R12*1)
 	ADDQ      $0x00000040, R12
 	JMP       blocks16
@@ -2846,18 +3141,18 @@ start16:
 	VMOVAPS Y2, Y2
 	VMOVUPS 96(R10)(DI*1), Y3
 	VMOVAPS Y3, Y3
+	TESTQ   R9, R9
+	JZ      done16
 
 sources16:
-	TESTQ  R9, R9
-	JZ     done16
 	MOVQ   (R8), R10
 	ADDQ   $0x18, R8
-	DECQ   R9
 	VMULPD (R10)(DI*1), Y0, Y0
 	VMULPD 32(R10)(DI*1), Y1, Y1
 	VMULPD 64(R10)(DI*1), Y2, Y2
 	VMULPD 96(R10)(DI*1), Y3, Y3
-	JMP    sources16
+	DECQ   R9
+	JNZ    sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*1)
@@ -3037,13 +3332,12 @@ start32:
 	VPMOVZXWD 48(R10)(DI*1), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VMOVAPS   Y3, Y3
-
-sources32:
 	TESTQ     R9, R9
 	JZ        done32
+
+sources32:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VPMOVZXWD (R10)(DI*1), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VMULPS    Y4, Y0, Y0
@@ -3056,7 +3350,8 @@ sources32:
 	VPMOVZXWD 48(R10)(DI*1), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VMULPS    Y4, Y3, Y3
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VMOVUPS Y0, (AX)(DI*2)
@@ -3090,26 +3385,199 @@ start16:
 	VPMOVZXWD 16(R10)(DI*1), Y1
 	VPSLLD    $0x10, Y1, Y1
 	VMOVAPS   Y1, Y1
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VPMOVZXWD (R10)(DI*1), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VMULPS    Y2, Y0, Y0
 	VPMOVZXWD 16(R10)(DI*1), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VMULPS    Y2, Y1, Y1
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*2)
 	VMOVUPS Y1, 32(AX)(DI*2)
 	ADDQ    $0x00000020, DI
 	JMP     blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+// func foldProdBF16ByF32(dst []byte, acc []byte, srcs [][]byte)
+// Requires: AVX, AVX2
+TEXT ·foldProdBF16ByF32(SB), NOSPLIT, $0-72
+	MOVL         $0x00007fff, AX
+	VMOVD        AX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000001, AX
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x7fff0000, AX
+	VMOVD        AX, X2
+	VPBROADCASTD X2, Y2
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         acc_base+24(FP), DX
+	MOVQ         srcs_base+48(FP), BX
+	MOVQ         srcs_len+56(FP), SI
+	XORQ         DI, DI
+
+blocks32:
+	MOVQ    CX, R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00000040
+	JL      below32
+	MOVQ    BX, R8
+	MOVQ    SI, R9
+	TESTQ   DX, DX
+	JZ      start32
+	VMOVUPS (DX)(DI*2), Y3
+	VMOVUPS 32(DX)(DI*2), Y4
+	VMOVUPS 64(DX)(DI*2), Y5
+	VMOVUPS 96(DX)(DI*2), Y6
+	JMP     sources32
+
+start32:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	DECQ      R9
+	VPMOVZXWD (R10)(DI*1), Y3
+	VPSLLD    $0x10, Y3, Y3
+	VMOVAPS   Y3, Y3
+	VPMOVZXWD 16(R10)(DI*1), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VMOVAPS   Y4, Y4
+	VPMOVZXWD 32(R10)(DI*1), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VMOVAPS   Y5, Y5
+	VPMOVZXWD 48(R10)(DI*1), Y6
+	VPSLLD    $0x10, Y6, Y6
+	VMOVAPS   Y6, Y6
+	TESTQ     R9, R9
+	JZ        done32
+
+sources32:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	VPMOVZXWD (R10)(DI*1), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VMULPS    Y7, Y3, Y3
+	VPMOVZXWD 16(R10)(DI*1), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VMULPS    Y7, Y4, Y4
+	VPMOVZXWD 32(R10)(DI*1), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VMULPS    Y7, Y5, Y5
+	VPMOVZXWD 48(R10)(DI*1), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VMULPS    Y7, Y6, Y6
+	DECQ      R9
+	JNZ       sources32
+
+done32:
+	VCMPPS    $0x03, Y3, Y3, Y7
+	VPSRLD    $0x10, Y3, Y8
+	VPAND     Y1, Y8, Y8
+	VPADDD    Y0, Y8, Y8
+	VPADDD    Y8, Y3, Y3
+	VBLENDVPS Y7, Y2, Y3, Y3
+	VCMPPS    $0x03, Y4, Y4, Y7
+	VPSRLD    $0x10, Y4, Y8
+	VPAND     Y1, Y8, Y8
+	VPADDD    Y0, Y8, Y8
+	VPADDD    Y8, Y4, Y4
+	VBLENDVPS Y7, Y2, Y4, Y4
+	VPSRLD    $0x10, Y3, Y3
+	VPSRLD    $0x10, Y4, Y4
+	VPACKUSDW Y4, Y3, Y3
+	VPERMQ    $0xd8, Y3, Y3
+	VMOVDQU   Y3, (AX)(DI*1)
+	VCMPPS    $0x03, Y5, Y5, Y3
+	VPSRLD    $0x10, Y5, Y4
+	VPAND     Y1, Y4, Y4
+	VPADDD    Y0, Y4, Y4
+	VPADDD    Y4, Y5, Y5
+	VBLENDVPS Y3, Y2, Y5, Y5
+	VCMPPS    $0x03, Y6, Y6, Y3
+	VPSRLD    $0x10, Y6, Y4
+	VPAND     Y1, Y4, Y4
+	VPADDD    Y0, Y4, Y4
+	VPADDD    Y4, Y6, Y6
+	VBLENDVPS Y3, Y2, Y6, Y6
+	VPSRLD    $0x10, Y5, Y5
+	VPSRLD    $0x10, Y6, Y6
+	VPACKUSDW Y6, Y5, Y5
+	VPERMQ    $0xd8, Y5, Y5
+	VMOVDQU   Y5, 32(AX)(DI*1)
+	ADDQ      $0x00000040, DI
+	JMP       blocks32
+
+below32:
+blocks16:
+	MOVQ    CX, R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00000020
+	JL      below16
+	MOVQ    BX, R8
+	MOVQ    SI, R9
+	TESTQ   DX, DX
+	JZ      start16
+	VMOVUPS (DX)(DI*2), Y3
+	VMOVUPS 32(DX)(DI*2), Y4
+	JMP     sources16
+
+start16:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	DECQ      R9
+	VPMOVZXWD (R10)(DI*1), Y3
+	VPSLLD    $0x10, Y3, Y3
+	VMOVAPS   Y3, Y3
+	VPMOVZXWD 16(R10)(DI*1), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VMOVAPS   Y4, Y4
+	TESTQ     R9, R9
+	JZ        done16
+
+sources16:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	VPMOVZXWD (R10)(DI*1), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VMULPS    Y5, Y3, Y3
+	VPMOVZXWD 16(R10)(DI*1), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VMULPS    Y5, Y4, Y4
+	DECQ      R9
+	JNZ       sources16
+
+done16:
+	VCMPPS    $0x03, Y3, Y3, Y5
+	VPSRLD    $0x10, Y3, Y6
+	VPAND     Y1, Y6, Y6
+	VPADDD    Y0, Y6, Y6
+	VPADDD    Y6, Y3, Y3
+	VBLENDVPS Y5, Y2, Y3, Y3
+	VCMPPS    $0x03, Y4, Y4, Y5
+	VPSRLD    $0x10, Y4, Y6
+	VPAND     Y1, Y6, Y6
+	VPADDD    Y0, Y6, Y6
+	VPADDD    Y6, Y4, Y4
+	VBLENDVPS Y5, Y2, Y4, Y4
+	VPSRLD    $0x10, Y3, Y3
+	VPSRLD    $0x10, Y4, Y4
+	VPACKUSDW Y4, Y3, Y3
+	VPERMQ    $0xd8, Y3, Y3
+	VMOVDQU   Y3, (AX)(DI*1)
+	ADDQ      $0x00000020, DI
+	JMP       blocks16
 
 below16:
 	VZEROUPPER
@@ -3279,13 +3747,12 @@ start32:
 	VMOVAPS   Y2, Y2
 	VCVTPH2PS 48(R10)(DI*1), Y3
 	VMOVAPS   Y3, Y3
-
-sources32:
 	TESTQ     R9, R9
 	JZ        done32
+
+sources32:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VCVTPH2PS (R10)(DI*1), Y4
 	VMULPS    Y4, Y0, Y0
 	VCVTPH2PS 16(R10)(DI*1), Y4
@@ -3294,7 +3761,8 @@ sources32:
 	VMULPS    Y4, Y2, Y2
 	VCVTPH2PS 48(R10)(DI*1), Y4
 	VMULPS    Y4, Y3, Y3
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VMOVUPS Y0, (AX)(DI*2)
@@ -3326,24 +3794,146 @@ start16:
 	VMOVAPS   Y0, Y0
 	VCVTPH2PS 16(R10)(DI*1), Y1
 	VMOVAPS   Y1, Y1
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VCVTPH2PS (R10)(DI*1), Y2
 	VMULPS    Y2, Y0, Y0
 	VCVTPH2PS 16(R10)(DI*1), Y2
 	VMULPS    Y2, Y1, Y1
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*2)
 	VMOVUPS Y1, 32(AX)(DI*2)
 	ADDQ    $0x00000020, DI
 	JMP     blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+// func foldProdF16ByF32(dst []byte, acc []byte, srcs [][]byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·foldProdF16ByF32(SB), NOSPLIT, $0-72
+	MOVL         $0x7fffe000, AX
+	VMOVD        AX, X0
+	VPBROADCASTD X0, Y0
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         acc_base+24(FP), DX
+	MOVQ         srcs_base+48(FP), BX
+	MOVQ         srcs_len+56(FP), SI
+	XORQ         DI, DI
+
+blocks32:
+	MOVQ    CX, R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00000040
+	JL      below32
+	MOVQ    BX, R8
+	MOVQ    SI, R9
+	TESTQ   DX, DX
+	JZ      start32
+	VMOVUPS (DX)(DI*2), Y1
+	VMOVUPS 32(DX)(DI*2), Y2
+	VMOVUPS 64(DX)(DI*2), Y3
+	VMOVUPS 96(DX)(DI*2), Y4
+	JMP     sources32
+
+start32:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	DECQ      R9
+	VCVTPH2PS (R10)(DI*1), Y1
+	VMOVAPS   Y1, Y1
+	VCVTPH2PS 16(R10)(DI*1), Y2
+	VMOVAPS   Y2, Y2
+	VCVTPH2PS 32(R10)(DI*1), Y3
+	VMOVAPS   Y3, Y3
+	VCVTPH2PS 48(R10)(DI*1), Y4
+	VMOVAPS   Y4, Y4
+	TESTQ     R9, R9
+	JZ        done32
+
+sources32:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	VCVTPH2PS (R10)(DI*1), Y5
+	VMULPS    Y5, Y1, Y1
+	VCVTPH2PS 16(R10)(DI*1), Y5
+	VMULPS    Y5, Y2, Y2
+	VCVTPH2PS 32(R10)(DI*1), Y5
+	VMULPS    Y5, Y3, Y3
+	VCVTPH2PS 48(R10)(DI*1), Y5
+	VMULPS    Y5, Y4, Y4
+	DECQ      R9
+	JNZ       sources32
+
+done32:
+	VCMPPS    $0x03, Y1, Y1, Y5
+	VBLENDVPS Y5, Y0, Y1, Y1
+	VCVTPS2PH $0x00, Y1, (AX)(DI*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
+	VCVTPS2PH $0x00, Y2, 16(AX)(DI*1)
+	VCMPPS    $0x03, Y3, Y3, Y1
+	VBLENDVPS Y1, Y0, Y3, Y3
+	VCVTPS2PH $0x00, Y3, 32(AX)(DI*1)
+	VCMPPS    $0x03, Y4, Y4, Y1
+	VBLENDVPS Y1, Y0, Y4, Y4
+	VCVTPS2PH $0x00, Y4, 48(AX)(DI*1)
+	ADDQ      $0x00000040, DI
+	JMP       blocks32
+
+below32:
+blocks16:
+	MOVQ    CX, R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00000020
+	JL      below16
+	MOVQ    BX, R8
+	MOVQ    SI, R9
+	TESTQ   DX, DX
+	JZ      start16
+	VMOVUPS (DX)(DI*2), Y1
+	VMOVUPS 32(DX)(DI*2), Y2
+	JMP     sources16
+
+start16:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	DECQ      R9
+	VCVTPH2PS (R10)(DI*1), Y1
+	VMOVAPS   Y1, Y1
+	VCVTPH2PS 16(R10)(DI*1), Y2
+	VMOVAPS   Y2, Y2
+	TESTQ     R9, R9
+	JZ        done16
+
+sources16:
+	MOVQ      (R8), R10
+	ADDQ      $0x18, R8
+	VCVTPH2PS (R10)(DI*1), Y3
+	VMULPS    Y3, Y1, Y1
+	VCVTPH2PS 16(R10)(DI*1), Y3
+	VMULPS    Y3, Y2, Y2
+	DECQ      R9
+	JNZ       sources16
+
+done16:
+	VCMPPS    $0x03, Y1, Y1, Y3
+	VBLENDVPS Y3, Y0, Y1, Y1
+	VCVTPS2PH $0x00, Y1, (AX)(DI*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, Y0, Y2, Y2
+	VCVTPS2PH $0x00, Y2, 16(AX)(DI*1)
+	ADDQ      $0x00000020, DI
+	JMP       blocks16
 
 below16:
 	VZEROUPPER
@@ -3498,13 +4088,12 @@ start16:
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 	VMOVAPS   Y3, Y3
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VPMOVZXWD (R10)(DI*1), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -3521,7 +4110,8 @@ sources16:
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
 	VMULPD    Y4, Y3, Y3
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*4)
@@ -3578,13 +4168,12 @@ start16:
 	VCVTPH2PS 24(R10)(DI*1), X3
 	VCVTPS2PD X3, Y3
 	VMOVAPS   Y3, Y3
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VCVTPH2PS (R10)(DI*1), X4
 	VCVTPS2PD X4, Y4
 	VMULPD    Y4, Y0, Y0
@@ -3597,7 +4186,8 @@ sources16:
 	VCVTPH2PS 24(R10)(DI*1), X4
 	VCVTPS2PD X4, Y4
 	VMULPD    Y4, Y3, Y3
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*4)
@@ -3649,13 +4239,12 @@ start16:
 	VMOVAPS   Y2, Y2
 	VCVTPS2PD 48(R10)(DI*1), Y3
 	VMOVAPS   Y3, Y3
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VCVTPS2PD (R10)(DI*1), Y4
 	VMULPD    Y4, Y0, Y0
 	VCVTPS2PD 16(R10)(DI*1), Y4
@@ -3664,7 +4253,8 @@ sources16:
 	VMULPD    Y4, Y2, Y2
 	VCVTPS2PD 48(R10)(DI*1), Y4
 	VMULPD    Y4, Y3, Y3
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*2)
@@ -3715,18 +4305,18 @@ start32:
 	VMOVAPS Y2, Y2
 	VMOVUPS 96(R10)(DI*1), Y3
 	VMOVAPS Y3, Y3
+	TESTQ   R9, R9
+	JZ      done32
 
 sources32:
-	TESTQ  R9, R9
-	JZ     done32
 	MOVQ   (R8), R10
 	ADDQ   $0x18, R8
-	DECQ   R9
 	VMINPS (R10)(DI*1), Y0, Y0
 	VMINPS 32(R10)(DI*1), Y1, Y1
 	VMINPS 64(R10)(DI*1), Y2, Y2
 	VMINPS 96(R10)(DI*1), Y3, Y3
-	JMP    sources32
+	DECQ   R9
+	JNZ    sources32
 
 done32:
 	VMOVUPS Y0, (AX)(DI*1)
@@ -3758,16 +4348,16 @@ start16:
 	VMOVAPS Y0, Y0
 	VMOVUPS 32(R10)(DI*1), Y1
 	VMOVAPS Y1, Y1
+	TESTQ   R9, R9
+	JZ      done16
 
 sources16:
-	TESTQ  R9, R9
-	JZ     done16
 	MOVQ   (R8), R10
 	ADDQ   $0x18, R8
-	DECQ   R9
 	VMINPS (R10)(DI*1), Y0, Y0
 	VMINPS 32(R10)(DI*1), Y1, Y1
-	JMP    sources16
+	DECQ   R9
+	JNZ    sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*1)
@@ -3816,18 +4406,18 @@ start16:
 	VMOVAPS Y2, Y2
 	VMOVUPS 96(R10)(DI*1), Y3
 	VMOVAPS Y3, Y3
+	TESTQ   R9, R9
+	JZ      done16
 
 sources16:
-	TESTQ  R9, R9
-	JZ     done16
 	MOVQ   (R8), R10
 	ADDQ   $0x18, R8
-	DECQ   R9
 	VMINPD (R10)(DI*1), Y0, Y0
 	VMINPD 32(R10)(DI*1), Y1, Y1
 	VMINPD 64(R10)(DI*1), Y2, Y2
 	VMINPD 96(R10)(DI*1), Y3, Y3
-	JMP    sources16
+	DECQ   R9
+	JNZ    sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*1)
@@ -3878,18 +4468,18 @@ start32:
 	VMOVAPS Y2, Y2
 	VMOVUPS 96(R10)(DI*1), Y3
 	VMOVAPS Y3, Y3
+	TESTQ   R9, R9
+	JZ      done32
 
 sources32:
-	TESTQ  R9, R9
-	JZ     done32
 	MOVQ   (R8), R10
 	ADDQ   $0x18, R8
-	DECQ   R9
 	VMAXPS (R10)(DI*1), Y0, Y0
 	VMAXPS 32(R10)(DI*1), Y1, Y1
 	VMAXPS 64(R10)(DI*1), Y2, Y2
 	VMAXPS 96(R10)(DI*1), Y3, Y3
-	JMP    sources32
+	DECQ   R9
+	JNZ    sources32
 
 done32:
 	VMOVUPS Y0, (AX)(DI*1)
@@ -3921,16 +4511,16 @@ start16:
 	VMOVAPS Y0, Y0
 	VMOVUPS 32(R10)(DI*1), Y1
 	VMOVAPS Y1, Y1
+	TESTQ   R9, R9
+	JZ      done16
 
 sources16:
-	TESTQ  R9, R9
-	JZ     done16
 	MOVQ   (R8), R10
 	ADDQ   $0x18, R8
-	DECQ   R9
 	VMAXPS (R10)(DI*1), Y0, Y0
 	VMAXPS 32(R10)(DI*1), Y1, Y1
-	JMP    sources16
+	DECQ   R9
+	JNZ    sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*1)
@@ -3979,18 +4569,18 @@ start16:
 	VMOVAPS Y2, Y2
 	VMOVUPS 96(R10)(DI*1), Y3
 	VMOVAPS Y3, Y3
+	TESTQ   R9, R9
+	JZ      done16
 
 sources16:
-	TESTQ  R9, R9
-	JZ     done16
 	MOVQ   (R8), R10
 	ADDQ   $0x18, R8
-	DECQ   R9
 	VMAXPD (R10)(DI*1), Y0, Y0
 	VMAXPD 32(R10)(DI*1), Y1, Y1
 	VMAXPD 64(R10)(DI*1), Y2, Y2
 	VMAXPD 96(R10)(DI*1), Y3, Y3
-	JMP    sources16
+	DECQ   R9
+	JNZ    sources16
 
 done16:
 	VMOVUPS Y0, (AX)(DI*1)
@@ -4030,15 +4620,15 @@ blocks16:
 	VCMPPS    $0x03, Y3, Y3, Y4
 	VPSRLD    $0x10, Y3, Y5
 	VPAND     Y1, Y5, Y5
+	VPADDD    Y2, Y5, Y5
 	VPADDD    Y5, Y3, Y3
-	VPADDD    Y2, Y3, Y3
 	VBLENDVPS Y4, Y0, Y3, Y3
 	VMOVUPS   32(DX)(BX*2), Y4
 	VCMPPS    $0x03, Y4, Y4, Y5
 	VPSRLD    $0x10, Y4, Y6
 	VPAND     Y1, Y6, Y6
+	VPADDD    Y2, Y6, Y6
 	VPADDD    Y6, Y4, Y4
-	VPADDD    Y2, Y4, Y4
 	VBLENDVPS Y5, Y0, Y4, Y4
 	VPSRLD    $0x10, Y3, Y3
 	VPSRLD    $0x10, Y4, Y4
@@ -4419,13 +5009,12 @@ open32:
 	VPAND     Y0, Y5, Y5
 	VPXOR     Y5, Y4, Y4
 	VPBLENDVB Y6, Y2, Y4, Y4
-
-sources32:
 	TESTQ     R9, R9
 	JZ        done32
+
+sources32:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VMOVDQU   (R10)(DI*1), Y5
 	VPAND     Y0, Y5, Y7
 	VPCMPGTW  Y1, Y7, Y7
@@ -4442,7 +5031,8 @@ sources32:
 	VPXOR     Y6, Y5, Y5
 	VPBLENDVB Y7, Y2, Y5, Y5
 	VPMINSW   Y5, Y4, Y4
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VPCMPEQW  Y2, Y3, Y6
@@ -4483,13 +5073,12 @@ open16:
 	VPAND     Y0, Y4, Y4
 	VPXOR     Y4, Y3, Y3
 	VPBLENDVB Y5, Y2, Y3, Y3
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VMOVDQU   (R10)(DI*1), Y4
 	VPAND     Y0, Y4, Y6
 	VPCMPGTW  Y1, Y6, Y6
@@ -4498,7 +5087,8 @@ sources16:
 	VPXOR     Y5, Y4, Y4
 	VPBLENDVB Y6, Y2, Y4, Y4
 	VPMINSW   Y4, Y3, Y3
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VPCMPEQW  Y2, Y3, Y5
@@ -4576,13 +5166,12 @@ open32:
 	VPAND     Y0, Y7, Y7
 	VPXOR     Y7, Y6, Y6
 	VPBLENDVB Y8, Y2, Y6, Y6
-
-sources32:
 	TESTQ     R9, R9
 	JZ        done32
+
+sources32:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VMOVDQU   (R10)(DI*1), Y7
 	VPAND     Y0, Y7, Y9
 	VPCMPGTD  Y1, Y9, Y9
@@ -4615,7 +5204,8 @@ sources32:
 	VPXOR     Y8, Y7, Y7
 	VPBLENDVB Y9, Y2, Y7, Y7
 	VPMINSD   Y7, Y6, Y6
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VPCMPEQD  Y2, Y3, Y8
@@ -4675,13 +5265,12 @@ open16:
 	VPAND     Y0, Y5, Y5
 	VPXOR     Y5, Y4, Y4
 	VPBLENDVB Y6, Y2, Y4, Y4
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VMOVDQU   (R10)(DI*1), Y5
 	VPAND     Y0, Y5, Y7
 	VPCMPGTD  Y1, Y7, Y7
@@ -4698,7 +5287,8 @@ sources16:
 	VPXOR     Y6, Y5, Y5
 	VPBLENDVB Y7, Y2, Y5, Y5
 	VPMINSD   Y5, Y4, Y4
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VPCMPEQD  Y2, Y3, Y6
@@ -4754,13 +5344,12 @@ blocks32:
 open32:
 	VMOVDQU (R10)(DI*1), Y2
 	VMOVDQU 32(R10)(DI*1), Y3
+	TESTQ   R9, R9
+	JZ      done32
 
 sources32:
-	TESTQ     R9, R9
-	JZ        done32
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VMOVDQU   (R10)(DI*1), Y4
 	VPAND     Y0, Y2, Y5
 	VPAND     Y0, Y4, Y6
@@ -4781,7 +5370,8 @@ sources32:
 	VPCMPGTW  Y7, Y8, Y7
 	VPANDN    Y7, Y5, Y7
 	VPBLENDVB Y7, Y3, Y4, Y3
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VMOVDQU Y2, (AX)(DI*1)
@@ -4806,13 +5396,12 @@ blocks16:
 
 open16:
 	VMOVDQU (R10)(DI*1), Y2
+	TESTQ   R9, R9
+	JZ      done16
 
 sources16:
-	TESTQ     R9, R9
-	JZ        done16
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VMOVDQU   (R10)(DI*1), Y3
 	VPAND     Y0, Y2, Y4
 	VPAND     Y0, Y3, Y5
@@ -4823,7 +5412,8 @@ sources16:
 	VPCMPGTW  Y6, Y7, Y6
 	VPANDN    Y6, Y4, Y6
 	VPBLENDVB Y6, Y2, Y3, Y2
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VMOVDQU Y2, (AX)(DI*1)
@@ -4884,13 +5474,12 @@ open32:
 	VPAND     Y0, Y5, Y5
 	VPXOR     Y5, Y4, Y4
 	VPBLENDVB Y6, Y2, Y4, Y4
-
-sources32:
 	TESTQ     R9, R9
 	JZ        done32
+
+sources32:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VMOVDQU   (R10)(DI*1), Y5
 	VPAND     Y0, Y5, Y7
 	VPCMPGTW  Y1, Y7, Y7
@@ -4907,7 +5496,8 @@ sources32:
 	VPXOR     Y6, Y5, Y5
 	VPBLENDVB Y7, Y2, Y5, Y5
 	VPMAXSW   Y5, Y4, Y4
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VPCMPEQW  Y2, Y3, Y6
@@ -4948,13 +5538,12 @@ open16:
 	VPAND     Y0, Y4, Y4
 	VPXOR     Y4, Y3, Y3
 	VPBLENDVB Y5, Y2, Y3, Y3
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VMOVDQU   (R10)(DI*1), Y4
 	VPAND     Y0, Y4, Y6
 	VPCMPGTW  Y1, Y6, Y6
@@ -4963,7 +5552,8 @@ sources16:
 	VPXOR     Y5, Y4, Y4
 	VPBLENDVB Y6, Y2, Y4, Y4
 	VPMAXSW   Y4, Y3, Y3
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VPCMPEQW  Y2, Y3, Y5
@@ -5041,13 +5631,12 @@ open32:
 	VPAND     Y0, Y7, Y7
 	VPXOR     Y7, Y6, Y6
 	VPBLENDVB Y8, Y2, Y6, Y6
-
-sources32:
 	TESTQ     R9, R9
 	JZ        done32
+
+sources32:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VMOVDQU   (R10)(DI*1), Y7
 	VPAND     Y0, Y7, Y9
 	VPCMPGTD  Y1, Y9, Y9
@@ -5080,7 +5669,8 @@ sources32:
 	VPXOR     Y8, Y7, Y7
 	VPBLENDVB Y9, Y2, Y7, Y7
 	VPMAXSD   Y7, Y6, Y6
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VPCMPEQD  Y2, Y3, Y8
@@ -5140,13 +5730,12 @@ open16:
 	VPAND     Y0, Y5, Y5
 	VPXOR     Y5, Y4, Y4
 	VPBLENDVB Y6, Y2, Y4, Y4
-
-sources16:
 	TESTQ     R9, R9
 	JZ        done16
+
+sources16:
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VMOVDQU   (R10)(DI*1), Y5
 	VPAND     Y0, Y5, Y7
 	VPCMPGTD  Y1, Y7, Y7
@@ -5163,7 +5752,8 @@ sources16:
 	VPXOR     Y6, Y5, Y5
 	VPBLENDVB Y7, Y2, Y5, Y5
 	VPMAXSD   Y5, Y4, Y4
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VPCMPEQD  Y2, Y3, Y6
@@ -5219,13 +5809,12 @@ blocks32:
 open32:
 	VMOVDQU (R10)(DI*1), Y2
 	VMOVDQU 32(R10)(DI*1), Y3
+	TESTQ   R9, R9
+	JZ      done32
 
 sources32:
-	TESTQ     R9, R9
-	JZ        done32
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VMOVDQU   (R10)(DI*1), Y4
 	VPAND     Y0, Y2, Y5
 	VPAND     Y0, Y4, Y6
@@ -5246,7 +5835,8 @@ sources32:
 	VPCMPGTW  Y8, Y7, Y7
 	VPANDN    Y7, Y5, Y7
 	VPBLENDVB Y7, Y3, Y4, Y3
-	JMP       sources32
+	DECQ      R9
+	JNZ       sources32
 
 done32:
 	VMOVDQU Y2, (AX)(DI*1)
@@ -5271,13 +5861,12 @@ blocks16:
 
 open16:
 	VMOVDQU (R10)(DI*1), Y2
+	TESTQ   R9, R9
+	JZ      done16
 
 sources16:
-	TESTQ     R9, R9
-	JZ        done16
 	MOVQ      (R8), R10
 	ADDQ      $0x18, R8
-	DECQ      R9
 	VMOVDQU   (R10)(DI*1), Y3
 	VPAND     Y0, Y2, Y4
 	VPAND     Y0, Y3, Y5
@@ -5288,7 +5877,8 @@ sources16:
 	VPCMPGTW  Y7, Y6, Y6
 	VPANDN    Y6, Y4, Y6
 	VPBLENDVB Y6, Y2, Y3, Y2
-	JMP       sources16
+	DECQ      R9
+	JNZ       sources16
 
 done16:
 	VMOVDQU Y2, (AX)(DI*1)
@@ -5299,9 +5889,9 @@ below16:
 	VZEROUPPER
 	RET
 
-// func spreadBF16(high []byte, low []byte, srcs [][]byte)
+// func spread16(high []byte, low []byte, srcs [][]byte)
 // Requires: AVX, AVX2
-TEXT ·spreadBF16(SB), NOSPLIT, $0-72
+TEXT ·spread16(SB), NOSPLIT, $0-72
 	MOVQ         high_base+0(FP), AX
 	MOVQ         high_len+8(FP), CX
 	MOVQ         low_base+24(FP), DX
@@ -5324,18 +5914,14 @@ blocks16:
 	MOVQ    SI, R9
 
 sources:
-	TESTQ   R9, R9
-	JZ      done
 	MOVQ    (R8), R10
 	ADDQ    $0x18, R8
-	DECQ    R9
 	VPAND   (R10)(DI*1), Y0, Y4
 	VPMAXUW Y4, Y2, Y2
 	VPSUBW  Y4, Y1, Y4
 	VPMAXUW Y4, Y3, Y3
-	JMP     sources
-
-done:
+	DECQ    R9
+	JNZ     sources
 	VMOVDQU Y2, (AX)(DI*1)
 	VMOVDQU Y3, (DX)(DI*1)
 	ADDQ    $0x00000020, DI
@@ -5345,9 +5931,9 @@ below16:
 	VZEROUPPER
 	RET
 
-// func overBF16(high []byte, low []byte, most uint16) uint32
+// func over16(high []byte, low []byte, most uint16, top uint16, man uint64) uint32
 // Requires: AVX, AVX2
-TEXT ·overBF16(SB), NOSPLIT, $0-60
+TEXT ·over16(SB), NOSPLIT, $0-68
 	MOVQ         high_base+0(FP), AX
 	MOVQ         high_len+8(FP), CX
 	MOVQ         low_base+24(FP), DX
@@ -5355,25 +5941,114 @@ TEXT ·overBF16(SB), NOSPLIT, $0-60
 	MOVWLZX      BX, BX
 	VMOVD        BX, X0
 	VPBROADCASTW X0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
+	MOVW         top+50(FP), BX
+	MOVWLZX      BX, BX
+	VMOVD        BX, X1
+	VPBROADCASTW X1, Y1
+	MOVQ         man+56(FP), BX
+	VMOVQ        BX, X2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
 	XORQ         BX, BX
 
 blocks:
 	CMPQ     BX, CX
 	JGE      done
-	VMOVDQU  (AX)(BX*1), Y3
-	VPSUBW   (DX)(BX*1), Y1, Y4
-	VPSRLW   $0x07, Y3, Y3
-	VPSRLW   $0x07, Y4, Y4
-	VPSUBW   Y4, Y3, Y3
-	VPCMPGTW Y0, Y3, Y3
-	VPOR     Y3, Y2, Y2
+	VMOVDQU  (AX)(BX*1), Y5
+	VPSUBW   (DX)(BX*1), Y3, Y6
+	VPSRLW   X2, Y5, Y5
+	VPSRLW   X2, Y6, Y6
+	VPCMPGTW Y1, Y5, Y7
+	VPOR     Y7, Y4, Y4
+	VPSUBW   Y6, Y5, Y5
+	VPCMPGTW Y0, Y5, Y5
+	VPOR     Y5, Y4, Y4
 	ADDQ     $0x20, BX
 	JMP      blocks
 
 done:
-	VPMOVMSKB Y2, AX
+	VPMOVMSKB Y4, AX
 	VZEROUPPER
-	MOVL      AX, ret+56(FP)
+	MOVL      AX, ret+64(FP)
+	RET
+
+// func spread32(high []byte, low []byte, srcs [][]byte)
+// Requires: AVX, AVX2
+TEXT ·spread32(SB), NOSPLIT, $0-72
+	MOVQ         high_base+0(FP), AX
+	MOVQ         high_len+8(FP), CX
+	MOVQ         low_base+24(FP), DX
+	MOVQ         srcs_base+48(FP), BX
+	MOVQ         srcs_len+56(FP), SI
+	MOVL         $0x7fffffff, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPXOR        Y1, Y1, Y1
+	XORQ         DI, DI
+
+blocks8:
+	MOVQ    CX, R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00000020
+	JL      below8
+	VMOVDQU (AX)(DI*1), Y2
+	VMOVDQU (DX)(DI*1), Y3
+	MOVQ    BX, R8
+	MOVQ    SI, R9
+
+sources:
+	MOVQ    (R8), R10
+	ADDQ    $0x18, R8
+	VPAND   (R10)(DI*1), Y0, Y4
+	VPMAXUD Y4, Y2, Y2
+	VPSUBD  Y4, Y1, Y4
+	VPMAXUD Y4, Y3, Y3
+	DECQ    R9
+	JNZ     sources
+	VMOVDQU Y2, (AX)(DI*1)
+	VMOVDQU Y3, (DX)(DI*1)
+	ADDQ    $0x00000020, DI
+	JMP     blocks8
+
+below8:
+	VZEROUPPER
+	RET
+
+// func over32(high []byte, low []byte, most uint32, top uint32, man uint64) uint32
+// Requires: AVX, AVX2
+TEXT ·over32(SB), NOSPLIT, $0-68
+	MOVQ         high_base+0(FP), AX
+	MOVQ         high_len+8(FP), CX
+	MOVQ         low_base+24(FP), DX
+	MOVL         most+48(FP), BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         top+52(FP), BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+	MOVQ         man+56(FP), BX
+	VMOVQ        BX, X2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	XORQ         BX, BX
+
+blocks:
+	CMPQ     BX, CX
+	JGE      done
+	VMOVDQU  (AX)(BX*1), Y5
+	VPSUBD   (DX)(BX*1), Y3, Y6
+	VPSRLD   X2, Y5, Y5
+	VPSRLD   X2, Y6, Y6
+	VPCMPGTD Y1, Y5, Y7
+	VPOR     Y7, Y4, Y4
+	VPSUBD   Y6, Y5, Y5
+	VPCMPGTD Y0, Y5, Y5
+	VPOR     Y5, Y4, Y4
+	ADDQ     $0x20, BX
+	JMP      blocks
+
+done:
+	VPMOVMSKB Y4, AX
+	VZEROUPPER
+	MOVL      AX, ret+64(FP)
 	RET

@@ -14,6 +14,7 @@ type plan struct {
 	prepare func(dst, src []byte)      // an element before it is combined, nil if as it is
 	fused   func(dst, acc, src []byte) // a step with its product, for AvgPremulFused
 	finish  func(dst, acc []byte)      // accumulators to elements, nil if they are elements
+	narrow  bool                       // finish is what steps.last does
 
 	// tiles replaces all of the above for schemes that are not made of steps: it
 	// makes the kernel of one worker, for tiles of at most that many elements.

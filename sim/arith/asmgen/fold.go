@@ -8,10 +8,14 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// kernelName is foldSumBF16, foldSumBF16ToF32 and the like.
-func kernelName(verb string, op operation, elem, acc format) string {
+// kernelName is foldSumBF16, foldSumBF16ToF32 or foldSumBF16ByF32, which goes
+// back to the element.
+func kernelName(verb string, op operation, elem, acc, out format) string {
 	name := verb + op.name + elem.name
-	if acc != elem {
+	switch {
+	case acc != elem && out == elem:
+		name += "By" + acc.name
+	case acc != elem:
 		name += "To" + acc.name
 	}
 	return name
@@ -25,12 +29,13 @@ func rounded(op operation, acc format, x, y string) string {
 	return fmt.Sprintf("%s(%s %s %s)", acc.lower, x, op.sign, y)
 }
 
-// fold makes the kernel that combines sources from the left.
-func fold(op operation, elem, acc format) {
-	name := kernelName("fold", op, elem, acc)
+// fold makes the kernel that combines sources from the left and leaves the result
+// as out: an accumulator or, if these are wider, an element.
+func fold(op operation, elem, acc, out format) {
+	name := kernelName("fold", op, elem, acc, out)
 	TEXT(name, NOSPLIT, "func(dst, acc []byte, srcs [][]byte)")
-	Doc(fmt.Sprintf("%s is, with the ranges as slices of %s (dst and acc of %s) and", name, elem.lower, acc.lower),
-		"len(dst) a multiple of 16,",
+	Doc(fmt.Sprintf("%s is, with the ranges as slices of %s (acc of %s, dst of", name, elem.lower, acc.lower),
+		fmt.Sprintf("%s) and len(dst) a multiple of 16,", out.lower),
 		"",
 		"	for i := range dst {",
 		"		x, rest := acc[i], srcs",
@@ -40,16 +45,16 @@ func fold(op operation, elem, acc format) {
 		"		for _, src := range rest {",
 		fmt.Sprintf("			x = %s", rounded(op, acc, "x", "src[i]")),
 		"		}",
-		"		dst[i] = x",
+		fmt.Sprintf("		dst[i] = %s(x)", out.lower),
 		"	}")
 	Pragma("noescape")
-	a := newArithmetic(op, elem, acc)
+	a := newArithmetic(op, elem, acc, out)
 	dst := Load(Param("dst").Base(), GP64())
 	end := Load(Param("dst").Len(), GP64())
 	from := Load(Param("acc").Base(), GP64())
 	srcs := Load(Param("srcs").Base(), GP64())
 	count := Load(Param("srcs").Len(), GP64())
-	for s := acc.size; s > elem.size; s /= 2 {
+	for s := out.size; s > elem.size; s /= 2 {
 		SHRQ(U8(1), end)
 	}
 	off := GP64()
@@ -83,16 +88,18 @@ func foldBlock(a *arithmetic, n int, dst, from, srcs, count, off Register) {
 	}
 	JMP(LabelRef(label("sources")))
 	Label(label("start"))
-	next(p, left, src)
+	next(p, src)
+	DECQ(left)
 	for i, acc := range accs {
 		VMOVAPS(a.load(a.at(src, off, i*a.lanes())), acc)
 	}
-	Label(label("sources"))
 	TESTQ(left, left)
 	JZ(LabelRef(label("done")))
-	next(p, left, src)
+	Label(label("sources"))
+	next(p, src)
 	a.step(accs, src, off)
-	JMP(LabelRef(label("sources")))
+	DECQ(left)
+	JNZ(LabelRef(label("sources")))
 	Label(label("done"))
 	a.store(accs, dst, off)
 }
@@ -100,7 +107,7 @@ func foldBlock(a *arithmetic, n int, dst, from, srcs, count, off Register) {
 // tree makes the kernel that combines n sources, a power of two, in a balanced
 // tree.
 func tree(op operation, elem, acc format, n int) {
-	name := kernelName(fmt.Sprintf("tree%d", n), op, elem, acc)
+	name := kernelName(fmt.Sprintf("tree%d", n), op, elem, acc, acc)
 	TEXT(name, NOSPLIT, "func(dst []byte, srcs [][]byte)")
 	value := func(i int) string { return fmt.Sprintf("srcs[%d][i]", i) }
 	Doc(fmt.Sprintf("%s is, with the ranges as slices of %s (dst of %s), len(dst) a multiple", name, elem.lower, acc.lower),
@@ -110,7 +117,7 @@ func tree(op operation, elem, acc format, n int) {
 		"		dst[i] = "+treeText(0, n, value),
 		"	}")
 	Pragma("noescape")
-	a := newArithmetic(op, elem, acc)
+	a := newArithmetic(op, elem, acc, acc)
 	dst := Load(Param("dst").Base(), GP64())
 	end := Load(Param("dst").Len(), GP64())
 	list := Load(Param("srcs").Base(), GP64())

@@ -50,27 +50,28 @@ func broadcast(v uint32) VecVirtual {
 // arithmetic is the code for operations on elements of elem in accumulators of
 // acc, with the constants it needs.
 type arithmetic struct {
-	op        operation
-	elem, acc format
-	bias, one VecVirtual // to round f32 to bf16
-	high      VecVirtual
-	nan       VecVirtual // the canonical NaN, as f32
+	op             operation
+	elem, acc, out format
+	bias, one      VecVirtual // to round f32 to bf16
+	high           VecVirtual
+	nan            VecVirtual // the canonical NaN, as f32
 }
 
-func newArithmetic(op operation, elem, acc format) *arithmetic {
-	a := &arithmetic{op: op, elem: elem, acc: acc}
-	if acc == bf16 {
-		a.bias, a.one, a.high = broadcast(0x7FFF), broadcast(1), broadcast(0xFFFF0000)
+func newArithmetic(op operation, elem, acc, out format) *arithmetic {
+	a := &arithmetic{op: op, elem: elem, acc: acc, out: out}
+	if out == bf16 {
+		a.bias, a.one = broadcast(0x7FFF), broadcast(1)
 	}
-	switch acc {
-	case bf16:
+	if acc == bf16 {
+		a.high = broadcast(0xFFFF0000)
+	}
+	switch {
+	case out == bf16:
 		a.nan = broadcast(0x7FFF0000)
-	case f16:
+	case out == f16:
 		a.nan = broadcast(0x7FFFE000)
-	case f32:
-		if elem == f32 && (op == sum || op == prod) {
-			a.nan = broadcast(0x7FFFFFFF)
-		}
+	case elem == f32 && acc == f32 && (op == sum || op == prod):
+		a.nan = broadcast(0x7FFFFFFF)
 	}
 	return a
 }
@@ -136,11 +137,7 @@ func (a *arithmetic) combine(x VecVirtual, y Op) {
 	case bf16:
 		// To nearest even by an integer addition. The low half of a NaN is zero
 		// here, so that the addition leaves it one.
-		t := YMM()
-		VPSRLD(U8(16), x, t)
-		VPAND(a.one, t, t)
-		VPADDD(a.bias, t, t)
-		VPADDD(t, x, x)
+		halfUp(x, a.one, a.bias)
 		VPAND(a.high, x, x)
 	case f16:
 		h := XMM()
@@ -163,31 +160,50 @@ func (a *arithmetic) step(accs []VecVirtual, p, off Register) {
 
 // store writes accumulators out, NaNs canonical where they are elements.
 func (a *arithmetic) store(accs []VecVirtual, p, off Register) {
-	if a.nan != nil {
-		for _, acc := range accs {
-			canonical(acc, a.nan)
-		}
-	}
 	for i := 0; i < len(accs); i++ {
-		m := a.accAt(p, off, i*a.lanes())
-		switch a.acc {
-		case bf16:
+		m := Mem{Base: p, Index: off, Scale: uint8(a.out.size / a.elem.size), Disp: i * a.lanes() * a.out.size}
+		switch {
+		case a.out == bf16:
+			for _, x := range accs[i : i+2] {
+				mask := nans(x)
+				if a.acc == f32 {
+					halfUp(x, a.one, a.bias)
+				}
+				VBLENDVPS(mask, a.nan, x, x)
+			}
 			packHigh(accs[i], accs[i+1], m)
 			i++
-		case f16:
+		case a.out == f16:
+			canonical(accs[i], a.nan)
 			VCVTPS2PH(U8(0), accs[i], m)
 		default:
+			if a.nan != nil {
+				canonical(accs[i], a.nan)
+			}
 			VMOVUPS(accs[i], m)
 		}
 	}
 }
 
-// canonical replaces the NaNs of a register of f32.
-func canonical(y, nan VecVirtual) {
-	mask := YMM()
-	VCMPPS(U8(3), y, y, mask) // unordered with itself
-	VBLENDVPS(mask, nan, y, y)
+// halfUp adds to f32 patterns what rounds their upper halves to nearest even. It
+// makes NaNs of some patterns with a nonzero lower half something else.
+func halfUp(x, one, bias VecVirtual) {
+	t := YMM()
+	VPSRLD(U8(16), x, t)
+	VPAND(one, t, t)
+	VPADDD(bias, t, t)
+	VPADDD(t, x, x)
 }
+
+// nans is a mask of the NaNs in a register of f32.
+func nans(x VecVirtual) VecVirtual {
+	mask := YMM()
+	VCMPPS(U8(3), x, x, mask) // unordered with itself
+	return mask
+}
+
+// canonical replaces the NaNs of a register of f32.
+func canonical(x, nan VecVirtual) { VBLENDVPS(nans(x), nan, x, x) }
 
 // packHigh writes the upper halves of 16 words.
 func packHigh(lo, hi VecVirtual, m Mem) {

@@ -10,25 +10,29 @@ func main() {
 	ConstraintExpr("amd64,!noasm")
 	for _, op := range []operation{sum, prod} {
 		for _, f := range []format{bf16, f16, f32, f64} {
-			fold(op, f, f)
+			fold(op, f, f, f)
 			tree(op, f, f, 4)
 			tree(op, f, f, 8)
 		}
 		for _, f := range []format{bf16, f16} {
-			fold(op, f, f32)
+			fold(op, f, f32, f32)
+			fold(op, f, f32, f)
 			tree(op, f, f32, 4)
 			tree(op, f, f32, 8)
 		}
 		for _, f := range []format{bf16, f16, f32} {
-			fold(op, f, f64)
+			fold(op, f, f64, f64)
 		}
 	}
 	for _, op := range []operation{less, more} {
-		fold(op, f32, f32)
-		fold(op, f64, f64)
+		fold(op, f32, f32, f32)
+		fold(op, f64, f64, f64)
 	}
 	narrowing()
 	minmax()
-	spread()
+	for _, l := range []lane{half, word} {
+		spread(l)
+		over(l)
+	}
 	Generate()
 }

@@ -11,19 +11,22 @@ import (
 
 // lane is a width of integers with the instructions for it.
 type lane struct {
-	elem    format // of the same size
-	bits    int
-	shift   func(...Op)
-	greater func(...Op)
-	equal   func(...Op)
-	min     func(...Op)
-	max     func(...Op)
+	elem          format // of the same size
+	bits          int
+	shift, shiftU func(...Op)
+	greater       func(...Op)
+	equal         func(...Op)
+	min, max      func(...Op)
+	maxU, sub     func(...Op)
 }
+
+var (
+	half = lane{f16, 16, VPSRAW, VPSRLW, VPCMPGTW, VPCMPEQW, VPMINSW, VPMAXSW, VPMAXUW, VPSUBW}
+	word = lane{f32, 32, VPSRAD, VPSRLD, VPCMPGTD, VPCMPEQD, VPMINSD, VPMAXSD, VPMAXUD, VPSUBD}
+)
 
 // minmax makes min and max of floats by their patterns as integers.
 func minmax() {
-	half := lane{f16, 16, VPSRAW, VPCMPGTW, VPCMPEQW, VPMINSW, VPMAXSW}
-	word := lane{f32, 32, VPSRAD, VPCMPGTD, VPCMPEQD, VPMINSD, VPMAXSD}
 	for _, verb := range []string{"Min", "Max"} {
 		pick(half, verb)
 		pick(word, verb)
@@ -179,19 +182,21 @@ func overSources(l lane, open func([]VecVirtual), step func([]VecVirtual, func(i
 		MOVQ(from, src)
 		TESTQ(src, src)
 		JNZ(LabelRef(label("open")))
-		next(p, left, src)
+		next(p, src)
+		DECQ(left)
 		Label(label("open"))
 		at := func(i int) Mem { return Mem{Base: src, Index: off, Scale: 1, Disp: 32 * i} }
 		for i := range x {
 			VMOVDQU(at(i), x[i])
 		}
 		open(x)
-		Label(label("sources"))
 		TESTQ(left, left)
 		JZ(LabelRef(label("done")))
-		next(p, left, src)
+		Label(label("sources"))
+		next(p, src)
 		step(x, at)
-		JMP(LabelRef(label("sources")))
+		DECQ(left)
+		JNZ(LabelRef(label("sources")))
 		Label(label("done"))
 		for i := range x {
 			done(x[i])
@@ -201,8 +206,7 @@ func overSources(l lane, open func([]VecVirtual), step func([]VecVirtual, func(i
 }
 
 // next takes the next source from the list at p.
-func next(p, left, src Register) {
+func next(p, src Register) {
 	MOVQ(Mem{Base: p}, src)
 	ADDQ(U8(sliceHeader), p)
-	DECQ(left)
 }

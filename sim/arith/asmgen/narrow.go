@@ -48,16 +48,13 @@ func narrowFrom32(to format, r rounding) {
 		blocks(to, off, end, []int{unit}, func(int) {
 			var half [2]VecVirtual
 			for i := range half {
-				x, mask := YMM(), YMM()
+				x := YMM()
 				VMOVUPS(Mem{Base: src, Index: off, Scale: 2, Disp: 32 * i}, x)
-				VCMPPS(U8(3), x, x, mask)
-				if r == nearest {
-					t := YMM()
-					VPSRLD(U8(16), x, t)
-					VPAND(one, t, t)
-					VPADDD(t, x, x)
-				}
-				if r != truncate {
+				mask := nans(x)
+				switch r {
+				case nearest:
+					halfUp(x, one, add)
+				case away:
 					VPADDD(add, x, x)
 				}
 				VBLENDVPS(mask, nan, x, x)
