@@ -48,36 +48,41 @@ const (
 // copying is how one rank gathers: a loop for all ranks, or one for each.
 type copying struct {
 	ranks, rank int
-	bytes       int64    // of a shard
-	loops       []string // by peer
+	bytes       int64  // of a shard
+	dst         uint64 // address of the output
+	all         string // the loop for all ranks; "" if each has its own
 }
 
 // gather chooses the loops of one rank: the address of its output, the size of
 // a shard and the payloads, which are multiples of 16, decide.
 func (c *config) gather(ranks, rank int, p place, bytes int64) copying {
-	g := copying{ranks: ranks, rank: rank, bytes: bytes, loops: make([]string, ranks)}
-	aligned := (p.dst|uint64(bytes))%vector == 0
-	for peer := range g.loops {
-		switch {
-		case !c.vectors:
-			g.loops[peer] = loopBytes
-		case aligned && !c.peerwise:
-			g.loops[peer] = loopVectors
-		case (p.dst+uint64(peer)*uint64(bytes))%vector == 0:
-			g.loops[peer] = loopPeerVectors
-		default:
-			g.loops[peer] = loopPeerBytes
-		}
+	g := copying{ranks: ranks, rank: rank, bytes: bytes, dst: p.dst}
+	switch {
+	case !c.vectors:
+		g.all = loopBytes
+	case (p.dst|uint64(bytes))%vector == 0 && !c.peerwise:
+		g.all = loopVectors
 	}
 	return g
 }
 
+// loop is the one that copies the shard of peer.
+func (g *copying) loop(peer int) string {
+	switch {
+	case g.all != "":
+		return g.all
+	case (g.dst+uint64(peer)*uint64(g.bytes))%vector == 0:
+		return loopPeerVectors
+	}
+	return loopPeerBytes
+}
+
 // flat reports whether one loop serves all ranks.
-func (g *copying) flat() bool { return g.loops[0] == loopBytes || g.loops[0] == loopVectors }
+func (g *copying) flat() bool { return g.all != "" }
 
 // unit is the width in bytes of an access of a flat loop.
 func (g *copying) unit() int64 {
-	if g.loops[0] == loopVectors {
+	if g.all == loopVectors {
 		return vector
 	}
 	return 1
@@ -92,9 +97,9 @@ func (g *copying) trips(width int64) (all, remote int64) {
 		all = ceil(total, width)
 		return all, all - inside(shard*int64(g.rank), shard*int64(g.rank+1), total, width)
 	}
-	for peer, loop := range g.loops {
+	for peer := range g.ranks {
 		n := ceil(g.bytes, width)
-		if loop == loopPeerVectors {
+		if g.loop(peer) == loopPeerVectors {
 			n = ceil(g.bytes/vector, width) + ceil(g.bytes%vector, width)
 		}
 		all += n
@@ -125,7 +130,7 @@ func (g *copying) divisions() int64 {
 
 // why says what chose the loop for a peer's shard.
 func (g *copying) why(peer int) string {
-	switch g.loops[peer] {
+	switch g.loop(peer) {
 	case loopBytes:
 		return "this version copies bytes, whatever the alignment"
 	case loopVectors:

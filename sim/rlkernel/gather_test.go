@@ -160,9 +160,9 @@ func threadLoop(g *copying, width int64) (busiest, remote, divisions int64) {
 		loop(shard*int64(g.ranks), func(u int64) bool { divisions++; return !own(u, shard) })
 		return busiest, remote, shard * int64(g.ranks)
 	}
-	for peer, kind := range g.loops {
+	for peer := range g.ranks {
 		far := func(int64) bool { return peer != g.rank }
-		if kind == loopPeerVectors {
+		if g.loop(peer) == loopPeerVectors {
 			loop(g.bytes/vector, far)
 			loop(g.bytes%vector, far)
 			continue
@@ -200,7 +200,8 @@ func TestLoops(t *testing.T) {
 	loops := func(version string, dst uint64, n int64) []string {
 		c, err := parseConfig(spec(t, version))
 		require.NoError(t, err)
-		return c.gather(4, 0, place{dst: dst}, n).loops
+		g := c.gather(4, 0, place{dst: dst}, n)
+		return []string{g.loop(0), g.loop(1), g.loop(2), g.loop(3)}
 	}
 	all := func(s string) []string { return []string{s, s, s, s} }
 	require.Equal(t, all(loopBytes), loops(Before, 0, 32))

@@ -13,7 +13,10 @@ func Plan(spec api.Spec, call api.Call) (*api.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.plan(standardPlaces(&call)), nil
+	where := standardPlaces(&call)
+	p := s.plan(where)
+	p.Notes = s.notes(where)
+	return p, nil
 }
 
 func newSchedule(spec api.Spec, call api.Call) (*schedule, error) {
@@ -27,6 +30,7 @@ func newSchedule(spec api.Spec, call api.Call) (*schedule, error) {
 	return decide(c, call), nil
 }
 
+// plan leaves the notes out, which only a reader needs.
 func (s *schedule) plan(where places) *api.Plan {
 	p := &api.Plan{
 		Spec:       s.spec.String(),
@@ -35,7 +39,6 @@ func (s *schedule) plan(where places) *api.Plan {
 		Algorithms: map[string]api.Algorithm{},
 		Unwritten:  make([]int64, s.call.Ranks),
 		Fault:      s.fault(where),
-		Notes:      s.notes(where),
 	}
 	for i := range s.units {
 		u := &s.units[i]
@@ -95,13 +98,13 @@ func (s *schedule) controlWhy(u *unit, o op) string {
 	case opOwned:
 		return "the other ranks wait until rank 0 has retired"
 	}
-	return u.why
+	return u.why()
 }
 
 // writer is an operation that writes the output.
 func (s *schedule) writer(u *unit, o op, where places) api.Kernel {
 	lane := u.lanes[0]
-	cta := api.CTA{Count: s.call.Lane(lane).Count, Algorithm: u.path, Why: u.why}
+	cta := api.CTA{Count: s.call.Lane(lane).Count, Algorithm: u.path, Why: u.why()}
 	if s.fault(where) != nil && pairs(&s.call, u.path) {
 		for rank := range s.call.Ranks {
 			cta.Slices = append(cta.Slices, s.pairSlice(u, rank, where[rank][lane]))
@@ -121,7 +124,7 @@ func (s *schedule) gatherSlices(rank int, p place) []api.Slice {
 	for peer := range out {
 		out[peer] = api.Slice{
 			Rank: rank, Local: true, Start: int64(peer) * s.call.Count, Count: s.call.Count,
-			Algorithm: g.loops[peer], Why: g.why(peer),
+			Algorithm: g.loop(peer), Why: g.why(peer),
 		}
 	}
 	return out
@@ -132,7 +135,7 @@ func (s *schedule) copies(u *unit, o op, i, lane int) api.Kernel {
 	cta := api.CTA{Algorithm: u.path, Why: fmt.Sprintf("device copy of the input, to %d bytes into the payload", u.at[i])}
 	if o.kind == opCopyOut {
 		n := s.call.Lane(lane).Count
-		cta.Count, cta.Why = n, fmt.Sprintf("%d device copies, from %d bytes into each payload; %s", s.call.Ranks, u.at[i], u.why)
+		cta.Count, cta.Why = n, fmt.Sprintf("%d device copies, from %d bytes into each payload; %s", s.call.Ranks, u.at[i], u.why())
 		for peer := range s.call.Ranks {
 			cta.Slices = append(cta.Slices, api.Slice{Rank: peer, Start: int64(peer) * n, Count: n})
 		}

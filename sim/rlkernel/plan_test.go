@@ -1,6 +1,7 @@
 package rlkernel
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/tandem/api"
+	"example.com/tandem/sim/machine"
 )
 
 func kernelNames(p *api.Plan) []string {
@@ -306,4 +308,48 @@ func drawCall(t *rapid.T, most int64) api.Call {
 		}
 	}
 	return call
+}
+
+// TestAnyCallEndsInAPlanOrAnError: whatever is asked, the answer is a plan, a
+// refusal or an invalid call, and a plan turns into a program.
+func TestAnyCallEndsInAPlanOrAnError(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		small := rapid.Int64Range(-2, 9)
+		call := api.Call{
+			Collective: rapid.SampledFrom(append(api.Collectives(), nil)).Draw(t, "collective"),
+			DType:      api.DType(rapid.IntRange(0, 16).Draw(t, "dtype")),
+			Op:         api.Op(rapid.IntRange(0, 10).Draw(t, "op")),
+			Ranks:      rapid.SampledFrom([]int{-1, 0, 1, 2, 3, 4, 8, 16, 1024, 4096}).Draw(t, "ranks"),
+			Count:      rapid.OneOf(small, rapid.Int64()).Draw(t, "count"),
+			SrcOffset:  rapid.SliceOfN(small, 0, 4).Draw(t, "src"),
+			DstOffset:  rapid.SliceOfN(small, 0, 4).Draw(t, "dst"),
+			InPlace:    api.InPlace(rapid.IntRange(0, 2).Draw(t, "place")),
+			Scope:      api.Scope(rapid.IntRange(0, 3).Draw(t, "scope")),
+			Root:       int(small.Draw(t, "root")),
+		}
+		for _, n := range rapid.SliceOfN(small, 0, 3).Draw(t, "lanes") {
+			call.Many = append(call.Many, api.LaneShape{Count: n})
+		}
+		text := rapid.SampledFrom(append(both, "", "x", After+"?entry=extension", Before+"?max_size_bytes=100")).Draw(t, "spec")
+		p, err := Plan(api.Spec{Implementation: Name, Version: text}, call)
+		if s, bad := api.ParseSpec("sim:rlkernel@" + text); bad == nil {
+			p, err = Plan(s, call)
+		}
+		if err != nil {
+			if !errors.Is(err, api.ErrInvalid) && !errors.Is(err, api.ErrRefused) {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		prog := NewProgram(p, Conditions{})
+		var s machine.Step
+		for rank := range call.Ranks {
+			for cta := range prog.CTAs() {
+				for i := range prog.Len(rank, cta) {
+					s = machine.Step{Peer: machine.Nobody}
+					prog.Step(&s, rank, cta, i)
+				}
+			}
+		}
+	})
 }

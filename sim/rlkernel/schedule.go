@@ -71,8 +71,10 @@ type unit struct {
 	lanes []int          // of the call
 	at    []int64        // bytes into the payload at which each lane is staged
 	path  string
-	why   string
-	ops   []op
+	// The path was chosen by these bytes, of the output for all_gather and of
+	// the input otherwise, held against this limit.
+	bytes, limit int64
+	ops          []op
 	// late is the number of launches after which the host finds out that it
 	// cannot go on; 0 if it can.
 	late int64
@@ -104,10 +106,12 @@ func decide(c config, call api.Call) *schedule {
 	return s
 }
 
+func oneBlock(k kind) op { return op{kind: k, blocks: 1, count: 1} }
+
 func one(kinds ...kind) []op {
 	ops := make([]op, len(kinds))
 	for i, k := range kinds {
-		ops[i] = op{kind: k, blocks: 1, count: 1}
+		ops[i] = oneBlock(k)
 	}
 	return ops
 }
@@ -126,19 +130,15 @@ func staged(bytes int64) []op {
 
 func (c *config) allReduce(call *api.Call) unit {
 	n := laneBytes(call, 0)
-	u := unit{base: api.AllReduce, lanes: []int{0}, at: []int64{0}}
+	u := unit{base: api.AllReduce, lanes: []int{0}, at: []int64{0}, bytes: n, limit: singleBlock}
 	switch {
 	case c.extension && n <= ownerLimit:
-		u.path = algOwner
-		u.why = fmt.Sprintf("input of %d bytes by stage() and all_reduce(), at most %d: rank 0 reduces for all", n, ownerLimit)
+		u.path, u.limit = algOwner, ownerLimit
 		u.ops = append(staged(n), ownerOps(call)...)
 	case !c.extension && n <= singleBlock:
 		u.path, u.ops = algSingle, one(opFused)
-		u.why = fmt.Sprintf("input of %d bytes, at most %d: one block of %d threads", n, singleBlock, threads)
 	default:
-		g := grid(opCompute, call.Count)
-		u.path, u.ops = algMulti, append(one(opReserve, opCopyIn, opPublish, opWait), g, op{kind: opRetire, blocks: 1, count: 1})
-		u.why = fmt.Sprintf("input of %d bytes, above %d: %d blocks of %d threads, an element a thread and trip", n, singleBlock, g.blocks, threads)
+		u.path, u.ops = algMulti, append(one(opReserve, opCopyIn, opPublish, opWait), grid(opCompute, call.Count), oneBlock(opRetire))
 	}
 	return u
 }
@@ -158,16 +158,13 @@ func ownerOps(call *api.Call) []op {
 
 func (c *config) allGather(call *api.Call) unit {
 	in, out := laneBytes(call, 0), outBytes(call, 0)
-	u := unit{base: api.AllGather, lanes: []int{0}, at: []int64{0}}
+	u := unit{base: api.AllGather, lanes: []int{0}, at: []int64{0}, bytes: out, limit: c.gatherBlock}
 	if !c.extension && out <= c.gatherBlock {
 		u.path, u.ops = algSingle, one(opFused)
-		u.why = fmt.Sprintf("output of %d bytes, at most %d: one block of %d threads", out, c.gatherBlock, threads)
 		return u
 	}
 	// The grid is sized by bytes also where it moves vectors.
-	g := grid(opCompute, out)
-	u.path, u.ops = algMulti, append(staged(in), op{kind: opWait, blocks: 1, count: 1}, g, op{kind: opRetire, blocks: 1, count: 1})
-	u.why = fmt.Sprintf("output of %d bytes, above %d: %d blocks of %d threads", out, c.gatherBlock, g.blocks, threads)
+	u.path, u.ops = algMulti, append(staged(in), oneBlock(opWait), grid(opCompute, out), oneBlock(opRetire))
 	return u
 }
 
@@ -178,7 +175,6 @@ func (c *config) gatherMany(call *api.Call) unit {
 		u.lanes = append(u.lanes, lane)
 	}
 	n := int64(len(u.lanes))
-	u.why = fmt.Sprintf("%d copies in and %d out, whatever their size", n, n*int64(call.Ranks))
 	u.ops = one(opReserve, opCopyIn, opPublish, opWait, opCopyOut, opRetire)
 	u.ops[1].count, u.ops[4].count = n, n*int64(call.Ranks)
 	return u
@@ -186,7 +182,7 @@ func (c *config) gatherMany(call *api.Call) unit {
 
 func (c *config) reduceScatter(call *api.Call, lane int) unit {
 	n, shape := laneBytes(call, lane), call.Lane(lane)
-	u := unit{base: api.ReduceScatter, lanes: []int{lane}, at: []int64{0}, ops: staged(n)}
+	u := unit{base: api.ReduceScatter, lanes: []int{lane}, at: []int64{0}, bytes: n, limit: singleBlock, ops: staged(n)}
 	if !c.extension {
 		u.ops = append(u.ops, one(opBarrier)...)
 	}
@@ -195,18 +191,35 @@ func (c *config) reduceScatter(call *api.Call, lane int) unit {
 	}
 	if n <= singleBlock {
 		u.path = algSplit
-		u.why = fmt.Sprintf("input of %d bytes, at most %d: one block of %d threads stages, one reduces, an element a thread and trip", n, singleBlock, threads)
 		u.ops = append(u.ops, one(opFinish)...)
 	} else {
-		g := grid(opCompute, shape.Count)
 		u.path = algMulti
-		u.why = fmt.Sprintf("input of %d bytes, above %d: %d blocks of %d threads, an element a thread and trip", n, singleBlock, g.blocks, threads)
-		u.ops = append(u.ops, op{kind: opWait, blocks: 1, count: 1}, g, op{kind: opRetire, blocks: 1, count: 1})
+		u.ops = append(u.ops, oneBlock(opWait), grid(opCompute, shape.Count), oneBlock(opRetire))
 	}
 	if !c.extension {
 		u.ops = append(u.ops, one(opBarrier)...)
 	}
 	return u
+}
+
+// why says what chose the path.
+func (u *unit) why() string {
+	what, each := "input", ", an element a thread and trip"
+	if u.base == api.AllGather {
+		what, each = "output", ""
+	}
+	small := fmt.Sprintf("%s of %d bytes, at most %d: ", what, u.bytes, u.limit)
+	switch u.path {
+	case algOwner:
+		return small + "rank 0 reduces for all"
+	case algSingle:
+		return small + fmt.Sprintf("one block of %d threads", threads)
+	case algSplit:
+		return small + fmt.Sprintf("one block of %d threads stages, one reduces", threads) + each
+	case algCopies:
+		return fmt.Sprintf("copies of %d lanes, whatever their size", len(u.lanes))
+	}
+	return fmt.Sprintf("%s of %d bytes, above %d: %d blocks of %d threads", what, u.bytes, u.limit, u.width()/threads, threads) + each
 }
 
 // launches counts the stream operations of one rank, host barriers apart.

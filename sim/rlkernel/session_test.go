@@ -349,3 +349,34 @@ func TestDelaysChangeNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestOneTeamManyCalls: paths, sizes and collectives alternate on one team, and
+// the sequence numbers go with them; the same call gives the same bits again.
+func TestOneTeamManyCalls(t *testing.T) {
+	for _, version := range append(both, After+"?entry=extension") {
+		team := openTeam(t, version, 2)
+		calls := stepCalls(version)
+		for i := range 120 {
+			call := calls[int(mix(uint64(i))%uint64(len(calls)))]
+			if call.Count > 1000 && i%8 != 0 {
+				continue
+			}
+			r := newRig(call, anyBits(uint64(i)))
+			_, errs := r.run(t, team)
+			require.NoError(t, errors.Join(errs...), "%s, call %d", call, i)
+			r.right(t, 1+call.Count/50)
+		}
+		call := reduceCall(api.AllReduce, api.BF16, 2, 100)
+		var first []byte
+		for range 50 {
+			r := newRig(call, anyBits(7))
+			_, errs := r.run(t, team)
+			require.NoError(t, errors.Join(errs...))
+			out := r.mem[1][0].Dst.Payload()
+			if first == nil {
+				first = out
+			}
+			require.Equal(t, first, out)
+		}
+	}
+}

@@ -84,12 +84,13 @@ func steps(c config, call api.Call) []Step {
 	unit := vector / size
 	st := Step{Count: limit / size, Size: size}
 	st.Above = st.Count + unit
+	where := standardPlaces(&call) // the count moves no gather's destination
 	at := func(count int64) (Estimate, int64, bool) {
 		call.Count = count
 		if laneBytes(&call, 0) > c.capacity {
 			return Estimate{}, 0, false
 		}
-		s, where := decide(c, call), standardPlaces(&call)
+		s := decide(c, call)
 		e, ok := s.estimate(where)
 		return e, s.unitCost(&s.units[0], where).Trips, ok
 	}
