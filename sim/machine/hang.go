@@ -65,8 +65,9 @@ func (m *Machine) waitsFor(a *agent) (string, *agent) {
 	return fmt.Sprintf("%s for rank %d", at, peer), m.agent(peer, min(max(0, a.cta+s.PeerBy), m.ctas-1))
 }
 
-// absent is an agent of the same CTA index, of the lowest rank, that has not
-// come to the barrier.
+// absent is an agent that has not come to the barrier: one of the same CTA index
+// if there is one, of the lowest rank, and one that may still come before one that
+// has ended.
 func (m *Machine) absent(a *agent, s *Step) *agent {
 	here := make(map[uint32]bool)
 	for _, id := range m.barriers[s.Value].members {
@@ -77,7 +78,18 @@ func (m *Machine) absent(a *agent, s *Step) *agent {
 			return b
 		}
 	}
-	return nil
+	var ended *agent
+	agents := m.live()
+	for i := range agents {
+		switch b := &agents[i]; {
+		case here[b.id] || b.len == 0:
+		case !b.done:
+			return b
+		case ended == nil:
+			ended = b
+		}
+	}
+	return ended
 }
 
 // missingLine is the rank whose lines a step waits for, Nobody if it does not

@@ -53,12 +53,12 @@ type Machine struct {
 	guarded   bool
 	injected  []bool
 	log       logger
-	expanded  []Ref
 	meeting   []clock
 	meetingA  []clock
 	self      []tick
 	srcs      [][]byte
 	dsts      [][]byte
+	part      [][]byte
 }
 
 // move is one data step of the schedule.

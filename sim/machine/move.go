@@ -66,9 +66,30 @@ func (m *Machine) move(s *Step) {
 		}
 		return
 	}
-	m.cfg.Reduce(m.dsts[0], s.DType, s.Scheme, m.srcs...)
-	for _, d := range m.dsts[1:] {
-		copy(d, m.dsts[0])
+	if len(m.dsts) == 1 {
+		m.cfg.Reduce(m.dsts[0], s.DType, s.Scheme, m.srcs...)
+		return
+	}
+	m.reduceToAll(s)
+}
+
+// toAllBytes is how much of a result is spread at a time: it is still in the
+// second-level cache when it is copied.
+const toAllBytes = 128 << 10
+
+// reduceToAll reduces into the first destination and copies from there.
+func (m *Machine) reduceToAll(s *Step) {
+	for lo := int64(0); lo < s.Bytes; lo += toAllBytes {
+		hi := min(lo+toAllBytes, s.Bytes)
+		m.part = m.part[:0]
+		for _, b := range m.srcs {
+			m.part = append(m.part, b[lo:hi])
+		}
+		first := m.dsts[0][lo:hi]
+		m.cfg.Reduce(first, s.DType, s.Scheme, m.part...)
+		for _, d := range m.dsts[1:] {
+			copy(d[lo:hi], first)
+		}
 	}
 }
 
