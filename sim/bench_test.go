@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -80,11 +81,12 @@ func fillNormal(d api.DType, p []byte, seed uint64) {
 	}
 }
 
+// poisonBlock is copied over and over: it stays in the nearest cache.
+var poisonBlock = bytes.Repeat([]byte{0xFF}, 16<<10)
+
 func poisonImage(m api.Image) {
-	p := m.Bytes
-	p[0] = 0xff
-	for n := 1; n < len(p); n *= 2 {
-		copy(p[n:], p[:n])
+	for p := m.Bytes; len(p) > 0; {
+		p = p[copy(p, poisonBlock):]
 	}
 }
 
