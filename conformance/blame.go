@@ -28,16 +28,31 @@ type laneBlame struct {
 	findings   []finding
 }
 
-// add blames elements on a finding.
-func (b *laneBlame) add(f finding, elements ...int64) {
+// why is the index of a finding, which is added if it is new.
+func (b *laneBlame) why(f finding) int {
 	why := slices.Index(b.findings, f)
 	if why < 0 {
 		why = len(b.findings)
 		b.findings = append(b.findings, f)
 	}
+	return why
+}
+
+// add blames elements on a finding.
+func (b *laneBlame) add(f finding, elements ...int64) {
+	why := b.why(f)
 	for _, i := range elements {
 		b.elements = append(b.elements, blamed{i, why})
 	}
+}
+
+// counts are the elements blamed on each finding.
+func (b *laneBlame) counts() []int64 {
+	n := make([]int64, len(b.findings))
+	for _, e := range b.elements {
+		n[e.why]++
+	}
+	return n
 }
 
 // blame finds causes for everything in a lane's result.

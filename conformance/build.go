@@ -34,12 +34,30 @@ func (c *comparison) build(input inputs.Input) *Report {
 	}
 	c.tallyDamage(all)
 	rep.Causes = all.causes()
+	rep.nameCTAs()
 	rep.RankAgreement = c.agreements()
 	rep.Verdict = Agree
 	if rep.Differing.Elements > 0 || len(rep.Causes) > 0 {
 		rep.Verdict = Diverge
 	}
 	return rep
+}
+
+// nameCTAs adds to the explanations of unwritten elements the CTAs that lost
+// them, where a plan knows.
+func (r *Report) nameCTAs() {
+	for i := range r.Causes {
+		c := &r.Causes[i]
+		for s, p := range r.plans {
+			if p == nil || !c.Class.Unwritten() {
+				continue
+			}
+			if text := lossyWords(p, c.Class); text != "" {
+				c.parts = append(c.parts, "lost "+sideName(s)+" by "+text)
+			}
+		}
+		c.Explanation = strings.Join(c.parts, "; ")
+	}
 }
 
 func (c *comparison) contract() api.Contract {
@@ -108,8 +126,10 @@ func (c *comparison) buildElements(rep *Report, all *tally) {
 		ranges, left := blames[i].ranges(limit)
 		rep.Ranges = append(rep.Ranges, ranges...)
 		rep.RangesLeftOut += left
-		for _, e := range blames[i].elements {
-			all.add(blames[i].findings[e.why], 1)
+		for why, n := range blames[i].counts() {
+			if n > 0 {
+				all.add(blames[i].findings[why], n)
+			}
 		}
 		if rep.First == nil && len(blames[i].elements) > 0 {
 			rep.First = c.first(rank, lane, blames[i].elements[0].index)
@@ -321,7 +341,6 @@ func (t *tally) causes() []CauseReport {
 			}
 			rep.parts = append(rep.parts, l.text)
 		}
-		rep.Explanation = strings.Join(rep.parts, "; ")
 		out = append(out, rep)
 	}
 	slices.SortFunc(out, func(a, b CauseReport) int {

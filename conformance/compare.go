@@ -118,7 +118,7 @@ func (c *comparison) newElement(rank, lane int) *element {
 			e.unstable[s] = o.unstable[rank][lane]
 		}
 	}
-	if c.orderFree && floatSum(c.call, lane) {
+	if floatSum(c.call, lane) {
 		e.sum = exact.NewSum(e.d)
 	}
 	return e
@@ -171,7 +171,8 @@ func (e *element) withinSet(res *laneResult, i int64, side int, got uint64) bool
 	if !e.outside[side].has(i) {
 		return true
 	}
-	switch switchSet(e.d, e.g.inputs(e.lane, e.rank, i), got) {
+	in := e.g.inputs(e.lane, e.rank, i)
+	switch switchSet(e.d, in, e.sum.Set(in), got) {
 	case inside:
 		return true
 	case undecided:

@@ -109,8 +109,8 @@ const (
 // switchSet judges a value that is no neighbour of the exact sum, by what has
 // been measured of in-switch sums: a window anchored at the greatest exponent
 // among the inputs, in steps of 16. A sum far below the window reads +0, and
-// near its end bits of terms may be missing.
-func switchSet(d api.DType, in []uint64, got uint64) verdictOf {
+// near its end bits of terms may be missing. near are the neighbours.
+func switchSet(d api.DType, in []uint64, near exact.Set, got uint64) verdictOf {
 	e, finite, nonzero := greatestExponent(d, in)
 	if !finite {
 		return outside
@@ -127,8 +127,7 @@ func switchSet(d api.DType, in []uint64, got uint64) verdictOf {
 		resultBits = 86
 	}
 	anchor := 16 * int(math.Ceil(float64(e)/16))
-	lo, hi := num.Neighbours(d, num.Sum, in)
-	least, most := math.Abs(num.Decode(d, lo)), math.Abs(num.Decode(d, hi))
+	least, most := math.Abs(num.Decode(d, near.Lo)), math.Abs(num.Decode(d, near.Hi))
 	if least > most {
 		least, most = most, least
 	}

@@ -15,6 +15,8 @@ type fake struct {
 	scheme num.Scheme // Op is that of the call
 	// order permutes the inputs of a rank; nil keeps rank order.
 	order func(rank, n int) []int
+	// pick chooses scheme and order of a call, in place of the two above.
+	pick func(call *api.Call, rank int) (num.Scheme, []int)
 	// value replaces a result.
 	value func(x *execution, rank, lane int, i int64, in []uint64, v uint64) uint64
 	// skip leaves an element unwritten.
@@ -165,10 +167,17 @@ func (t *fakeTeam) lane(x *execution, g *gatherer, rank, l int) {
 
 func (t *fakeTeam) reduce(call *api.Call, d api.DType, rank int, in []uint64) uint64 {
 	s := t.scheme
+	var perm []int
+	switch {
+	case t.pick != nil:
+		s, perm = t.pick(call, rank)
+	case t.order != nil:
+		perm = t.order(rank, len(in))
+	}
 	s.Op = call.Op
-	if t.order != nil {
+	if perm != nil {
 		ordered := make([]uint64, len(in))
-		for k, from := range t.order(rank, len(in)) {
+		for k, from := range perm {
 			ordered[k] = in[from]
 		}
 		in = ordered

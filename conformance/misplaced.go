@@ -17,54 +17,61 @@ type hypothesis struct {
 
 // misplaced takes the elements whose value on one side comes of data that does
 // not belong there: not written for this call, read elsewhere, or of other
-// ranks.
+// ranks. Each time what holds for most of a sample is looked for everywhere.
 func (w *witness) misplaced(b *laneBlame, side int, values []int64) (rest []int64) {
-	var suspect []int64
-	for _, i := range values {
-		if w.plausible(i, w.value(side, i)) {
-			rest = append(rest, i)
-		} else {
-			suspect = append(suspect, i)
-		}
-	}
 	list := w.hypotheses(side)
-	for len(suspect) > 0 {
-		h := w.bestHypothesis(append(list, w.shifts(side, suspect)...), side, sample(suspect, 64))
+	rest = values
+	for len(rest) > 0 {
+		suspect := w.suspects(side, sample(rest, 8*maxSuspects))
+		h := w.bestHypothesis(append(list, w.shifts(side, suspect)...), side, sample(suspect, maxSuspects))
 		if h == nil {
 			break
 		}
 		var left []int64
-		for _, i := range suspect {
-			if h.holds(i, w.value(side, i)) {
-				b.add(h.finding, i)
+		why := b.why(h.finding)
+		for _, i := range rest {
+			if v := w.value(side, i); !w.faithfulSum(side, i) && h.holds(i, v) {
+				b.elements = append(b.elements, blamed{i, why})
 			} else {
 				left = append(left, i)
 			}
 		}
-		suspect = left
+		rest = left
 	}
-	return merge(rest, suspect)
+	return rest
 }
 
-// merge joins two ascending lists.
-func merge(a, b []int64) []int64 {
-	if len(a) == 0 {
-		return b
-	}
-	out := make([]int64, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		if a[0] < b[0] {
-			out, a = append(out, a[0]), a[1:]
-		} else {
-			out, b = append(out, b[0]), b[1:]
+// maxSuspects is how many elements hypotheses are tried on.
+const maxSuspects = 64
+
+// suspects are those of the elements whose value is no result of the reduction
+// or copy that they should be.
+func (w *witness) suspects(side int, elements []int64) []int64 {
+	var out []int64
+	for _, i := range elements {
+		if !w.plausible(side, i, w.value(side, i)) {
+			out = append(out, i)
 		}
 	}
-	return append(append(out, a...), b...)
+	return out
+}
+
+// faithfulSum reports whether a value is known to be a neighbour of the exact
+// sum.
+func (w *witness) faithfulSum(side int, i int64) bool {
+	if w.outside[side] == nil {
+		return false
+	}
+	set := w.outside[side][w.rank][w.lane]
+	return set != nil && !set.has(i)
 }
 
 // plausible reports whether a value is one that some correct implementation
 // gives.
-func (w *witness) plausible(i int64, v uint64) bool {
+func (w *witness) plausible(side int, i int64, v uint64) bool {
+	if w.faithfulSum(side, i) {
+		return true
+	}
 	in := w.inputs(i)
 	if !w.call.Collective.Reduces() {
 		return v == in[0]
@@ -204,17 +211,22 @@ func (w *witness) contributions(name string, poison uint64) []hypothesis {
 	return list
 }
 
-// multiple reports whether a value is 2^k times the sum.
+// multiple reports whether a value is 2^k times the sum: for floats, as close to
+// it as adding up so many contributions in any order would come.
 func (w *witness) multiple(i int64, v uint64, k int) bool {
 	in := w.inputs(i)
 	if !w.d.Float() {
 		return num.Eval(w.d, num.Scheme{Op: api.Sum}, in)<<k&w.d.Mask() == v
 	}
-	part := num.Encode(w.d, math.Ldexp(num.Decode(w.d, v), -k), num.NearestEven)
-	if num.Decode(w.d, part) != math.Ldexp(num.Decode(w.d, v), -k) || num.IsZero(w.d, v) {
-		return false
+	var sum, most float64
+	for _, b := range in {
+		x := num.Decode(w.d, b)
+		sum += x
+		most += math.Abs(x)
 	}
-	return w.reduces(in, part)
+	times := math.Ldexp(1, k)
+	slack := times * most * float64(len(in)) * math.Ldexp(1, -1-w.d.MantissaBits())
+	return math.Abs(num.Decode(w.d, v)-times*sum) <= slack // false where anything is NaN or infinite
 }
 
 // window bounds how many elements are searched for elsewhere. Fewer than

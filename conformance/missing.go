@@ -10,17 +10,28 @@ import (
 // plan, else from the parity of their positions.
 func (c *comparison) blameMissing(b *laneBlame, side int, missing []int64) {
 	holes := c.holes(side, b.lane, b.rank)
-	guess := c.parity(side, b.lane, b.rank)
+	guess := c.parity(b.lane, b.rank)
+	d := c.call.Lane(b.lane).DType
+	type key struct {
+		class   api.Cause
+		planned bool
+	}
+	whys := map[key]int{}
 	for at := 0; at < len(missing); {
 		end := runEnd(missing, at)
-		for i := at; i < end; i++ {
-			class, known := api.CauseUnknown, false
-			if h := holeAt(holes, missing[i]); h != nil && h.Cause.Unwritten() {
-				class, known = h.Cause, true
+		for _, i := range missing[at:end] {
+			k := key{planned: true}
+			if h := holeAt(holes, i); h != nil && h.Cause.Unwritten() {
+				k.class = h.Cause
 			} else {
-				class = guess(missing[at], missing[i])
+				k = key{class: guess(missing[at], i)}
 			}
-			b.add(finding{class, missingWords(side, class, known, c.call.Lane(b.lane).DType)}, missing[i])
+			why, ok := whys[k]
+			if !ok {
+				why = b.why(finding{k.class, missingWords(side, k.class, k.planned, d)})
+				whys[k] = why
+			}
+			b.elements = append(b.elements, blamed{i, why})
 		}
 		at = end
 	}
@@ -42,7 +53,7 @@ const narrowest = 4
 // parity guesses the class of an unwritten element from its position and the
 // start of its run: what a store of at least four bytes cannot reach. Types of
 // four bytes and more have no such class.
-func (c *comparison) parity(side, lane, rank int) func(run, i int64) api.Cause {
+func (c *comparison) parity(lane, rank int) func(run, i int64) api.Cause {
 	size := int64(c.call.Lane(lane).DType.Size())
 	src, dst := c.call.Addrs(lane, rank)
 	pointer := src%narrowest != 0 || dst%narrowest != 0

@@ -87,6 +87,41 @@ type lossy struct {
 	last  int // CTA number of the last one alike
 }
 
+// local reports whether what is lost lies in the destination of one rank each.
+func (l *lossy) local() bool {
+	return slices.ContainsFunc(l.cta.Slices, func(s api.Slice) bool { return s.Local && s.Unwritten > 0 })
+}
+
+// loses reports whether a slice of the CTA has a hole of the class.
+func (l *lossy) loses(class api.Cause) bool {
+	return slices.ContainsFunc(l.cta.Slices, func(s api.Slice) bool {
+		return slices.ContainsFunc(s.Holes, func(h api.Hole) bool { return h.Cause == class })
+	})
+}
+
+// lossyWords names the CTAs of a plan that lose elements to a class; "" if there
+// are none.
+func lossyWords(p *api.Plan, class api.Cause) string {
+	var first *lossy
+	n := 0
+	for _, l := range lossyCTAs(p) {
+		if l.loses(class) {
+			if first == nil {
+				first = &l
+			}
+			n += 1 + l.alike
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	text := fmt.Sprintf("CTA %d (%d elements from element %d, %s)", first.cta.CTA, first.cta.Count, first.cta.Start, first.cta.Algorithm)
+	if n > 1 {
+		text = fmt.Sprintf("%d CTAs, the first of them %s", n, text)
+	}
+	return text
+}
+
 // lossyCTAs lists the CTAs of a plan that lose elements, those that lose alike
 // as one.
 func lossyCTAs(p *api.Plan) []lossy {

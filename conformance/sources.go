@@ -63,18 +63,35 @@ type gatherer struct {
 	*sources
 	refs []api.Input
 	vals []uint64
+	// Of the lane asked for last:
+	lane int
+	d    api.DType
+	size int64
+	geo  api.Geometry
 }
 
-func (s *sources) gatherer() *gatherer { return &gatherer{sources: s} }
+func (s *sources) gatherer() *gatherer {
+	g := &gatherer{sources: s}
+	g.turn(0)
+	return g
+}
+
+// turn looks up what is the same for all elements of a lane.
+func (g *gatherer) turn(lane int) {
+	g.lane, g.d, g.geo = lane, g.call.Lane(lane).DType, g.call.Geometry(lane)
+	g.size = int64(g.d.Size())
+}
 
 // inputs are the patterns that contribute to an output, in rank order, valid
 // until the next call.
 func (g *gatherer) inputs(lane, rank int, index int64) []uint64 {
-	d := g.call.Lane(lane).DType
-	g.refs = g.call.Inputs(g.refs[:0], lane, rank, index)
+	if lane != g.lane {
+		g.turn(lane)
+	}
+	g.refs = g.call.Collective.Inputs(g.refs[:0], g.geo, rank, index)
 	g.vals = g.vals[:0]
 	for _, in := range g.refs {
-		g.vals = append(g.vals, num.Load(d, g.data[in.Rank][lane][in.Index*int64(d.Size()):]))
+		g.vals = append(g.vals, num.Load(g.d, g.data[in.Rank][lane][in.Index*g.size:]))
 	}
 	return g.vals
 }
@@ -86,5 +103,5 @@ func (g *gatherer) right(lane, rank int, index int64) uint64 {
 	if !g.call.Collective.Reduces() {
 		return in[0]
 	}
-	return num.Eval(g.call.Lane(lane).DType, num.Scheme{Op: g.call.Op, Acc: num.AccExact}, in)
+	return num.Eval(g.d, num.Scheme{Op: g.call.Op, Acc: num.AccExact}, in)
 }

@@ -25,7 +25,7 @@ type TestOptions struct {
 	DTypes      []api.DType      // default: those the implementation has
 	Ops         []api.Op         // default: all
 	Ranks       []int            // default: 1, 2, 3 and 4
-	Counts      []int64          // default: 0, 1, 2, 7 and 1027
+	Counts      []int64          // default: 0, 1, 2, 7 and 261
 	Offsets     []int64          // of both buffers, in elements; default: 0 and 1
 	Scopes      []api.Scope      // default: on_stream
 	// MaxErrors is how many broken calls are reported of each implementation;
@@ -148,7 +148,7 @@ func (opt *TestOptions) ops(c api.Collective, d api.DType) []api.Op {
 // place and in every in-place form.
 func (opt *TestOptions) shapes(base api.Call, yield func(api.Call) bool) bool {
 	for _, ranks := range orElse(opt.Ranks, []int{1, 2, 3, 4}) {
-		for _, count := range orElse(opt.Counts, []int64{0, 1, 2, 7, 1027}) {
+		for _, count := range orElse(opt.Counts, []int64{0, 1, 2, 7, 261}) {
 			for _, off := range orElse(opt.Offsets, []int64{0, 1}) {
 				for _, scope := range orElse(opt.Scopes, []api.Scope{api.OnStream}) {
 					for _, form := range []api.InPlace{api.OutOfPlace, api.InPlaceOwn, api.InPlaceStart} {

@@ -18,21 +18,68 @@ func (r *Report) writePlaces(t *textWriter) {
 			r.writeLossy(t, sideName(s), p)
 		}
 	}
-	var shown int
+	list := r.places()
+	for i, p := range list {
+		if i == 0 {
+			t.line("")
+			t.line("where values differ")
+		}
+		if i == maxPlaces {
+			t.line("  and in %d more places: the JSON form lists the ranges", len(list)-i)
+			return
+		}
+		t.line("  %s", p.words(r))
+	}
+}
+
+// valuePlace is where values differ for one cause, in one CTA of each side.
+type valuePlace struct {
+	first Range // the first range there
+	plans string
+	ranks []int
+	count int64
+}
+
+// places groups the ranges of differing values by what made them.
+func (r *Report) places() []valuePlace {
+	var list []valuePlace
+	at := map[string]int{}
 	for _, g := range r.Ranges {
 		if g.Cause.Unwritten() || g.Cause == api.CauseFault {
 			continue
 		}
-		if shown == 0 {
-			t.line("")
-			t.line("where values differ")
+		plans := r.placeWords(&g)
+		key := fmt.Sprintf("%s %d %s", g.Cause, g.Lane, plans)
+		i, ok := at[key]
+		if !ok {
+			i = len(list)
+			at[key] = i
+			list = append(list, valuePlace{first: g, plans: plans})
 		}
-		if shown++; shown > maxPlaces {
-			t.line("  and so on: the JSON form lists the ranges")
-			return
+		p := &list[i]
+		p.count += g.Count
+		if n := len(p.ranks); n == 0 || p.ranks[n-1] != g.Rank {
+			p.ranks = append(p.ranks, g.Rank)
 		}
-		t.line("  rank %d, %s: %s%s", g.Rank, rangeWords(&g), g.Cause, r.placeWords(&g))
 	}
+	return list
+}
+
+func (p *valuePlace) words(r *Report) string {
+	text := fmt.Sprintf("%s: %s", p.first.Cause, rangeWords(&p.first))
+	if p.count > p.first.Count {
+		atLeast := ""
+		if r.RangesLeftOut > 0 {
+			atLeast = "at least "
+		}
+		text = fmt.Sprintf("%s: %s%d elements on %s, first %s of rank %d", p.first.Cause, atLeast, p.count, listWords("rank", p.ranks), rangeWords(&p.first), p.first.Rank)
+	} else {
+		text += fmt.Sprintf(" of rank %d", p.first.Rank)
+	}
+	if r.Call.Lanes() > 1 {
+		text += fmt.Sprintf(", lane %d", p.first.Lane)
+	}
+	return text + p.plans
 }
 
 func (r *Report) sideHas(s int, f func(*RankReport) bool) bool {
@@ -92,7 +139,11 @@ func (r *Report) writeLossy(t *textWriter, name string, p *api.Plan) {
 		if r.Call.Lanes() > 1 {
 			lane = fmt.Sprintf("lane %d, ", l.lane)
 		}
-		t.line("  %sCTA %d, %d elements from element %d, %s: %d unwritten on every rank it serves", lane, l.cta.CTA, l.cta.Count, l.cta.Start, l.cta.Algorithm, l.lost)
+		over := "on every rank"
+		if l.local() {
+			over = "over all ranks"
+		}
+		t.line("  %sCTA %d, %d elements from element %d, %s: %d unwritten %s", lane, l.cta.CTA, l.cta.Count, l.cta.Start, l.cta.Algorithm, l.lost, over)
 		if l.cta.Why != "" {
 			t.line("    chosen because: %s", l.cta.Why)
 		}
