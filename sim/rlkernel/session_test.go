@@ -261,7 +261,7 @@ func stepCalls(version string) []api.Call {
 func TestHarmAtEveryStep(t *testing.T) {
 	runs, stride := 0, 1
 	if testing.Short() {
-		stride = 7
+		stride = 13
 	}
 	for _, version := range append(both, After+"?entry=extension") {
 		for _, call := range stepCalls(version) {
@@ -335,6 +335,9 @@ func TestDelaysChangeNothing(t *testing.T) {
 	for _, version := range append(both, After+"?entry=extension") {
 		for _, call := range stepCalls(version) {
 			for seed := range uint64(20) {
+				if testing.Short() && seed > 2 {
+					break
+				}
 				r := newRig(call, anyBits(seed))
 				team := openTeam(t, version, call.Ranks)
 				opt := seeded(seed)
