@@ -267,7 +267,12 @@ func TestFiguresAreCompleteAndSane(t *testing.T) {
 	e, ok := s.estimate(standardPlaces(&call))
 	require.True(t, ok)
 	require.Equal(t, api.Assumed, e.Evidence, "neither 4 ranks nor f16 was measured")
-	call.Ranks = 1
+	call.Ranks, call.DType, call.Count = 8, api.BF16, 1<<21+1
+	s, err = newSchedule(spec(t, After), call)
+	require.NoError(t, err)
+	e, _ = s.estimate(standardPlaces(&call))
+	require.Equal(t, api.Assumed, e.Evidence, "4 MiB is the greatest size published")
+	call.Ranks, call.DType, call.Count = 1, api.F16, 131072
 	s, err = newSchedule(spec(t, After), call)
 	require.NoError(t, err)
 	_, ok = s.estimate(standardPlaces(&call))

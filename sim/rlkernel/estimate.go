@@ -28,6 +28,10 @@ type figure struct {
 	mib        float64
 }
 
+// measured is the greatest size, in bytes of a shard or of an output, that was
+// published.
+const measured = 4 << 20
+
 // figures are fitted to the all-gather pull request's table and, for the
 // reductions, to the results file beside it. One block pays for one exposed
 // remote round trip a trip, whatever it does in it; fixed is the same for the
@@ -87,6 +91,9 @@ func (s *schedule) estimate(where places) (Estimate, bool) {
 			return Estimate{}, false
 		}
 		shape := s.call.Lane(u.lanes[0])
+		if shape.Count*int64(shape.DType.Size()) > measured {
+			e.Evidence = api.Assumed
+		}
 		mib := float64(shape.Count*int64(shape.DType.Size())) / (1 << 20)
 		e.Microseconds += f.fixed + f.trip*float64(s.unitCost(u, where).Trips) + f.mib*mib
 	}

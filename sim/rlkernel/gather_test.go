@@ -225,7 +225,7 @@ func TestStaging(t *testing.T) {
 	require.EqualValues(t, 0, stageTrips(place{src: 1 << 20}, 0))
 	call := reduceCall(api.AllReduce, api.BF16, 2, 102400)
 	call.SrcOffset = api.Offsets{0, 1}
-	require.Contains(t, mustPlan(t, After, call).Notes, "lane 0: rank 1 stages byte by byte, 800 trips of one block: source 0x1000000000000002 and 204800 bytes are not both multiples of 16")
+	require.Contains(t, mustPlan(t, After, call).Notes, "lane 0: rank 1 stages byte by byte, trips of one block: 800; source 0x1000000000000002 and 204800 bytes are not both multiples of 16")
 	call.Count = 140000 // staged by a copy
 	for _, n := range mustPlan(t, After, call).Notes {
 		require.NotContains(t, n, "byte by byte")

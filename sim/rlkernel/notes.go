@@ -38,7 +38,7 @@ func (s *schedule) stagingNotes(where places) []string {
 		n := laneBytes(&s.call, u.lanes[0])
 		for rank := range s.call.Ranks {
 			if p := where[rank][u.lanes[0]]; n > 0 && !wideStage(p, n) {
-				notes = append(notes, fmt.Sprintf("lane %d: rank %d stages byte by byte, %d trips of one block: source 0x%x and %d bytes are not both multiples of %d", u.lanes[0], rank, stageTrips(p, n), p.src, n, vector))
+				notes = append(notes, fmt.Sprintf("lane %d: rank %d stages byte by byte, trips of one block: %d; source 0x%x and %d bytes are not both multiples of %d", u.lanes[0], rank, stageTrips(p, n), p.src, n, vector))
 				break
 			}
 		}

@@ -92,7 +92,7 @@ func (s *schedule) controlWhy(u *unit, o op) string {
 	case opBarrier:
 		return "the host synchronises its device and meets the other hosts"
 	case opTree:
-		return fmt.Sprintf("rank 0 reduces into its own payload, %d blocks of %d threads", o.blocks, threads)
+		return fmt.Sprintf("rank 0 reduces into its own payload, blocks of %d threads: %d", threads, o.blocks)
 	case opPush:
 		return fmt.Sprintf("rank 0 copies its payload into %d others", o.count)
 	case opOwned:
