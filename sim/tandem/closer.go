@@ -10,6 +10,7 @@ import "example.com/tandem/sim/machine"
 type closer struct {
 	ranks, rank int
 	temps       int64          // of the closer, as many as there are ranks and one
+	pause       int            // steps before it begins
 	after       []machine.Step // what is freed
 }
 
@@ -27,7 +28,7 @@ const (
 )
 
 func (c *closer) size() int {
-	return closeHead + c.ranks - 1 + closeWait*c.ranks + closeTail + len(c.after)
+	return c.pause + closeHead + c.ranks - 1 + closeWait*c.ranks + closeTail + len(c.after)
 }
 
 func (c *closer) temp(off int64) machine.Ref { return machine.At(c.rank, machine.Temp, c.temps+off) }
@@ -36,16 +37,19 @@ func (c *closer) peer(i int) int { return (c.rank + 1 + i) % c.ranks }
 
 func (c *closer) step(s *machine.Step, i int) {
 	s.Fails = i + 1 // closing goes on
-	waits := closeHead + c.ranks - 1
+	if i < c.pause {
+		return
+	}
+	waits := c.pause + closeHead + c.ranks - 1
 	tail := waits + closeWait*c.ranks
 	switch {
-	case i == 0:
+	case i == c.pause:
 		store(s, ref(c.rank, wPoison), 1, machine.Release, machine.System)
-	case i == 1:
+	case i == c.pause+1:
 		store(s, ref(c.rank, wHostAbort), state(causeClosed, c.rank), machine.Release, machine.System)
 	case i < waits-2:
-		store(s, ref(c.peer(i-2), wAbort), state(causeClosed, c.rank), machine.Release, machine.System)
-		s.Note = "close"
+		store(s, ref(c.peer(i-c.pause-2), wAbort), state(causeClosed, c.rank), machine.Release, machine.System)
+		s.Note = noteClose
 	case i == waits-2:
 		fence(s)
 	case i == waits-1:
@@ -68,7 +72,7 @@ func (c *closer) wait(s *machine.Step, base, i int) {
 	switch i % closeWait {
 	case 0:
 		s.Kind, s.Order, s.Deadline, s.Peer, s.Else = machine.Wait, machine.Acquire, machine.Progress, rank, next-1
-		s.Fails = next - 1
+		s.Fails, s.Note = next-1, noteLeft
 		if rank == c.rank {
 			s.Word, s.Cmp = ref(rank, wBusy), machine.ZeroValue
 			return

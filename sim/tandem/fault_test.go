@@ -45,6 +45,17 @@ func reuse(l *launch) []machine.Step {
 	return steps
 }
 
+// writes is a caller who writes his source just before he starts the call, the
+// values that are there already.
+func writes(l *launch) []machine.Step {
+	var steps []machine.Step
+	for i := range l.call.Lanes() {
+		src := machine.User(l.rank, machine.Src, int(l.laneBase)+i, 0)
+		steps = append(steps, machine.Step{Kind: machine.Copy, Dst: src, Srcs: []machine.Ref{src}, Bytes: l.call.SrcElems(i) * int64(l.call.Lane(i).DType.Size()), Peer: machine.Nobody})
+	}
+	return steps
+}
+
 // withScratch gives a program scratch for the caller.
 type withScratch struct{ machine.Program }
 
@@ -86,6 +97,7 @@ type trial struct {
 	call   api.Call
 	inject machine.Injection
 	opt    machine.Options
+	change func(machine.Program) machine.Program // nil changes nothing
 }
 
 func (x trial) String() string {
@@ -98,7 +110,10 @@ func (x trial) String() string {
 // destinations changed. It reports whether the call failed.
 func (x trial) run(t require.TestingT) bool {
 	s := session(t, x.params, x.call.Ranks)
-	s.caller, s.change = reuse, addScratch
+	s.filler, s.caller, s.change = writes, reuse, addScratch
+	if x.change != nil {
+		s.change = func(p machine.Program) machine.Program { return addScratch(x.change(p)) }
+	}
 	mem := memories(&x.call, rng(3))
 	before := clone(&x.call, mem)
 	x.opt.Inject = []machine.Injection{x.inject}
@@ -120,6 +135,14 @@ func (x trial) run(t require.TestingT) bool {
 	} else {
 		checkUntouched(t, &x.call, before, mem)
 	}
+	switch x.inject.Harm {
+	case machine.Fail:
+		require.Zero(t, s.last.Now, "%v: everybody is told at once", x)
+	case machine.Stop: // both deadlines, and one for the rank that stopped to leave
+		require.LessOrEqual(t, s.last.Now, 3*shortDeadline, "%v", x)
+	case machine.Delay:
+		require.LessOrEqual(t, s.last.Now, 3*shortDeadline+lateBy, "%v", x)
+	}
 	for r, err := range errs {
 		require.Equal(t, failed, err != nil, "%v: rank %d: %v", x, r, errs)
 		if !failed {
@@ -136,7 +159,7 @@ func (x trial) run(t require.TestingT) bool {
 // stepsOf is how many steps each rank takes when nothing happens.
 func stepsOf(t require.TestingT, params string, c *api.Call) []int {
 	s := session(t, params, c.Ranks)
-	s.caller, s.change = reuse, addScratch
+	s.filler, s.caller, s.change = writes, reuse, addScratch
 	var steps []int
 	inner := s.change
 	s.change = func(p machine.Program) machine.Program { return inner(p) }

@@ -15,13 +15,15 @@ import "example.com/tandem/sim/machine"
 type host struct {
 	*launch
 	starts [hostParts]int
-	caller []machine.Step
+
+	filler, caller []machine.Step
 }
 
 type hostPart uint8
 
 const (
-	hLaunch hostPart = iota
+	hBefore hostPart = iota
+	hLaunch
 	hWait
 	hCheck
 	hNoLaunch // the launch failed
@@ -42,6 +44,7 @@ var hostTable = [hostParts]struct {
 	size func(*host) int
 	step func(*host, *machine.Step, int)
 }{
+	hBefore:   {func(h *host) int { return len(h.filler) }, (*host).fill},
 	hLaunch:   {steps(3), (*host).start},
 	hWait:     {steps(12), (*host).wait},
 	hCheck:    {steps(5), (*host).check},
@@ -62,6 +65,9 @@ func steps(n int) func(*host) int { return func(*host) int { return n } }
 
 func newHost(l *launch) *host {
 	h := &host{launch: l}
+	if l.before != nil {
+		h.filler = l.before(l)
+	}
 	if l.after != nil {
 		h.caller = l.after(l)
 	}
@@ -77,7 +83,7 @@ func (h *host) size() int { return h.starts[hEnd] }
 
 // step is step i; its jumps count from the host's first step of this launch.
 func (h *host) step(s *machine.Step, i int) {
-	part := hLaunch
+	part := hBefore
 	for h.starts[part+1] <= i {
 		part++
 	}
@@ -87,6 +93,12 @@ func (h *host) step(s *machine.Step, i int) {
 	hostTable[part].step(h, s, i-h.starts[part])
 }
 
+// fill is what the caller does with his memory before the call.
+func (h *host) fill(s *machine.Step, i int) {
+	given(s, &h.filler[i], h.size())
+	s.Fails = h.starts[hNoLaunch]
+}
+
 func (h *host) start(s *machine.Step, i int) {
 	s.Fails = h.starts[hNoLaunch]
 	switch i {
@@ -94,16 +106,17 @@ func (h *host) start(s *machine.Step, i int) {
 		s.Kind = machine.Begin
 	case 1:
 		store(s, h.word(wBusy), 1, machine.Release, machine.System)
+		s.Note = noteBusy
 	case 2:
 		count(s, h.temp(tLaunched))
-		s.Note = "launch"
+		s.Note = noteLaunch
 	}
 }
 
 // ended waits for the kernel to have ended.
 func (h *host) ended(s *machine.Step, d machine.Deadline, otherwise int) {
 	s.Kind, s.Word, s.Value = machine.Await, h.temp(tEnded), uint64(h.grid)
-	s.Deadline, s.Else = d, otherwise
+	s.Deadline, s.Else, s.Note = d, otherwise, noteKernel
 }
 
 func (h *host) wait(s *machine.Step, i int) {
@@ -204,7 +217,7 @@ func (h *host) failed(s *machine.Step, i int) {
 		s.Kind = machine.Begin
 	default:
 		storeOf(s, ref(h.peer(i-4), wAbort), h.word(wAbort), 0, machine.Release, machine.System)
-		s.Note = "abort"
+		s.Note = noteAbort
 	}
 }
 
@@ -222,7 +235,7 @@ func (h *host) left(s *machine.Step, i int) {
 		test(s, ref(peer, wEntered), machine.Reached, 0, next)
 	case 1:
 		s.Kind, s.Word, s.Order = machine.Wait, ref(peer, wLeft), machine.Acquire
-		s.Deadline, s.Peer, s.Else = machine.Progress, peer, missing
+		s.Deadline, s.Peer, s.Else, s.Note = machine.Progress, peer, missing, noteLeft
 	case 2:
 		jump(s, next)
 	case 3:
@@ -255,6 +268,7 @@ func (h *host) seen(s *machine.Step, i int) {
 
 func (h *host) done(s *machine.Step, i int) {
 	store(s, h.word(wBusy), 0, machine.Release, machine.System)
+	s.Note = noteIdle
 }
 
 // returned is what the caller does with his memory when the call has returned.

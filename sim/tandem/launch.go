@@ -18,7 +18,10 @@ type launch struct {
 	laneBase   int32   // first lane of the call in the memory of the run
 	temps      int64   // first temp of the launch
 	inPlace    api.InPlace
-	after      func(*launch) []machine.Step // what the caller does when the call has returned; nil is nothing
+
+	// What the caller does before the call and when it has returned; nil is
+	// nothing.
+	before, after func(*launch) []machine.Step
 }
 
 // signature is the hash that travels in the header line: of everything the ranks

@@ -92,11 +92,16 @@ func fillAll(c *api.Call, mem []api.Memory, values ...uint64) {
 func clone(c *api.Call, mem []api.Memory) []api.Memory {
 	out := make([]api.Memory, len(mem))
 	for r := range mem {
-		out[r] = memoryOf(c, r)
-		for i := range mem[r] {
-			copy(out[r][i].Src.Bytes, mem[r][i].Src.Bytes)
-			copy(out[r][i].Dst.Bytes, mem[r][i].Dst.Bytes)
-		}
+		out[r] = cloneRank(c, r, mem[r])
+	}
+	return out
+}
+
+func cloneRank(c *api.Call, rank int, mem api.Memory) api.Memory {
+	out := memoryOf(c, rank)
+	for i := range mem {
+		copy(out[i].Src.Bytes, mem[i].Src.Bytes)
+		copy(out[i].Dst.Bytes, mem[i].Dst.Bytes)
 	}
 	return out
 }

@@ -27,10 +27,12 @@ type Session struct {
 	dead    []error // by rank, once a call has failed
 	closed  bool
 
-	// For the tests: what the caller does when a call has returned, and a
-	// change to the program.
+	// For the tests: what the caller does before a call and after it, a change
+	// to the program, and what the last run did.
+	filler func(*launch) []machine.Step
 	caller func(*launch) []machine.Step
 	change func(machine.Program) machine.Program
+	last   *machine.Result
 }
 
 // firstEpoch is the epoch of a team's first call.
@@ -133,7 +135,8 @@ func (s *Session) launch(rank int, call *api.Call) *launch {
 	s.tickets++
 	return &launch{
 		decision: s.decide(call), rank: rank, hash: s.signature(call), ticket: s.tickets,
-		generation: s.machine.Word(ref(rank, wGeneration)), inPlace: call.InPlace, after: s.caller,
+		generation: s.machine.Word(ref(rank, wGeneration)), inPlace: call.InPlace,
+		before: s.filler, after: s.caller,
 	}
 }
 
@@ -141,7 +144,9 @@ func (s *Session) execute(p machine.Program, mem []api.Memory, opt machine.Optio
 	if s.change != nil {
 		p = s.change(p)
 	}
-	return s.machine.Run(p, mem, opt)
+	result, err := s.machine.Run(p, mem, opt)
+	s.last = result
+	return result, err
 }
 
 // stamping reports whether a rank is in an epoch in which boxes are stamped.

@@ -80,6 +80,7 @@ func (k *kernel) claimSize(*phase) int {
 func (k *kernel) claim(s *machine.Step, p *phase, i int) {
 	if k.block > 0 {
 		s.Kind, s.Word, s.Value, s.Order, s.Scope = machine.Wait, k.word(wOwner), k.ticket, machine.Acquire, machine.GPU
+		s.Note = noteOwner
 		k.patient(s, machine.Arrive, machine.Nobody, k.to(pQuiet))
 		return
 	}
@@ -129,7 +130,7 @@ func (k *kernel) headers(s *machine.Step, p *phase, i int) {
 	to, half := k.peer((i-1)/2), (i-1)%2
 	word := ref(to, header(k.ranks(), int(p.parity), k.rank, half))
 	storeOf(s, word, k.epoch(), k.headerHalf(half), machine.Relaxed, machine.System)
-	s.Note = "header"
+	s.Note = noteHeader
 }
 
 // headerHalf is half of the hash above the place of the flag, which the epoch
@@ -150,6 +151,7 @@ func (k *kernel) agreeSize(*phase) int {
 func (k *kernel) agree(s *machine.Step, p *phase, i int) {
 	if k.block > 0 {
 		s.Kind, s.Word, s.Base, s.Order, s.Scope = machine.Wait, k.word(wAgreed), k.epoch(), machine.Acquire, machine.GPU
+		s.Note = noteAgreed
 		k.patient(s, machine.Arrive, machine.Nobody, k.to(pQuiet))
 		return
 	}
@@ -160,7 +162,7 @@ func (k *kernel) agree(s *machine.Step, p *phase, i int) {
 	}
 	from, half := k.peer(n), what%2
 	s.Word, s.Base = k.word(header(k.ranks(), int(p.parity), from, half)), k.epoch()
-	s.Order = machine.Acquire
+	s.Order, s.Note = machine.Acquire, noteHeader
 	if what < 2 {
 		s.Kind, s.Mask = machine.Wait, flagMask
 		k.patient(s, machine.Arrive, from, k.recordAt(causeHeader, from))
@@ -182,6 +184,23 @@ func (k *kernel) signal(s *machine.Step, p *phase, i int) {
 	s.Shift, s.Note = phaseBits, phaseNotes[p.which]
 }
 
+// Notes tell the steps of the protocol apart, in traces and tests.
+const (
+	noteOwner  = "owner"
+	noteHeader = "header"
+	noteAgreed = "agreed"
+	noteLines  = "lines"
+	noteGone   = "gone"
+	noteEpoch  = "epoch"
+	noteAbort  = "abort"
+	noteLaunch = "launch"
+	noteKernel = "kernel"
+	noteLeft   = "left"
+	noteBusy   = "busy"
+	noteIdle   = "idle"
+	noteClose  = "close"
+)
+
 var phaseNotes = [...]string{phaseReady: "staged", phaseShared: "shared", phaseDone: "done"}
 
 var phaseCauses = [...]cause{phaseReady: causeReady, phaseShared: causeShare, phaseDone: causeDone}
@@ -193,5 +212,6 @@ func (k *kernel) await(s *machine.Step, p *phase, i int) {
 	s.Kind, s.Cmp, s.Order = machine.Wait, machine.Reached, machine.Acquire
 	s.Word = k.word(flag(k.ranks(), k.block, from))
 	s.Base, s.Shift, s.Value = k.epoch(), phaseBits, phaseNumber(int64(p.chunk), int(p.which))
+	s.Note = phaseNotes[p.which]
 	k.patient(s, machine.Progress, from, k.recordAt(phaseCauses[p.which], from))
 }

@@ -115,7 +115,7 @@ func (k *kernel) arrivals(s *machine.Step, p *phase, i int) {
 	if k.base.Rooted() {
 		from = k.call.Root
 	}
-	s.Kind, s.Bytes = machine.Wait, pc.bytes()
+	s.Kind, s.Bytes, s.Note = machine.Wait, pc.bytes(), noteLines
 	s.Srcs = append(s.Srcs, k.box(k.rank, from, int(p.parity), pc))
 	k.flagged(s)
 	k.patient(s, machine.Progress, from, k.recordAt(causeLines, from))

@@ -41,7 +41,7 @@ func (k *kernel) siblings() int {
 func (k *kernel) gone(s *machine.Step, sibling, otherwise int) {
 	s.Kind, s.Word, s.Value = machine.Wait, k.temp(tGone+int64(sibling)), 1
 	s.Order, s.Scope = machine.Acquire, machine.GPU
-	s.Deadline, s.Else = machine.Progress, otherwise
+	s.Deadline, s.Else, s.Note = machine.Progress, otherwise, noteGone
 }
 
 // leave ends a call that went well.
@@ -82,7 +82,7 @@ func (k *kernel) hand(s *machine.Step, i int) {
 	case 0:
 		storeOf(s, k.word(wLeft), k.epoch(), 0, machine.Release, machine.System)
 	case 1:
-		s.Kind, s.Word, s.Value, s.Order = machine.Add, k.epoch(), 1, machine.AcqRel
+		s.Kind, s.Word, s.Value, s.Order, s.Note = machine.Add, k.epoch(), 1, machine.AcqRel, noteEpoch
 	case 2:
 		test(s, k.epoch(), machine.NotEqual, 0, k.to(pSkip))
 		s.Mask = flagMask
@@ -138,7 +138,7 @@ func (k *kernel) tell(s *machine.Step, next, i int) {
 		store(s, k.word(wPoison), 1, machine.Release, machine.System)
 	default:
 		storeOf(s, ref(k.peer(i-3), wAbort), k.word(wAbort), 0, machine.Release, machine.System)
-		s.Note = "abort"
+		s.Note = noteAbort
 	}
 }
 
