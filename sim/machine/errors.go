@@ -9,6 +9,7 @@ type Access struct {
 	Multicast       bool
 }
 
+// String names the CTA, the step and what it did.
 func (a Access) String() string {
 	what := "load"
 	if a.Store {
@@ -32,6 +33,7 @@ type Race struct {
 	First, Second Access
 }
 
+// Error names the bytes and both accesses.
 func (e *Race) Error() string {
 	where := fmt.Sprintf("bytes %d to %d of the %s of rank %d", e.Start, e.End, e.Space, e.Rank)
 	if e.Space == Src || e.Space == Dst {
@@ -47,6 +49,7 @@ type Unknown struct {
 	Reason          string
 }
 
+// Error is the reason and the place.
 func (e *Unknown) Error() string {
 	return fmt.Sprintf("%s (rank %d, CTA %d, step %d, element %d)", e.Reason, e.Rank, e.CTA, e.Step, e.Element)
 }
@@ -58,6 +61,7 @@ type BadStep struct {
 	Reason          string
 }
 
+// Error names the step and the reason.
 func (e *BadStep) Error() string {
 	return fmt.Sprintf("bad step %d of rank %d, CTA %d: %s", e.Step, e.Rank, e.CTA, e.Reason)
 }

@@ -19,6 +19,7 @@ const (
 
 var spaceNames = [...]string{"nothing", "source", "destination", "scratch", "box", "line", "word", "temp"}
 
+// String is the space as traces write it.
 func (s Space) String() string { return spaceNames[min(int(s), len(spaceNames)-1)] }
 
 // All is the rank of a multicast address: the same place on every rank.
@@ -52,6 +53,7 @@ func (r Ref) isWord() bool { return r.Space == Word || r.Space == Temp }
 
 func (r Ref) isUser() bool { return r.Space == Src || r.Space == Dst }
 
+// String is the place as traces write it: rank.space[offset].
 func (r Ref) String() string {
 	who := fmt.Sprintf("r%d", r.Rank)
 	if r.Rank == All {

@@ -31,6 +31,7 @@ const (
 
 var kindNames = [...]string{"nop", "copy", "reduce", "stamp", "store", "add", "swap", "wait", "test", "fence", "barrier", "record", "await", "goto", "exit", "begin"}
 
+// String is the kind as traces write it.
 func (k Kind) String() string { return kindNames[min(int(k), len(kindNames)-1)] }
 
 // Order is the memory order of an access to a word, or of a fence.
@@ -46,6 +47,7 @@ const (
 
 var orderNames = [...]string{"relaxed", "release", "acquire", "acq_rel"}
 
+// String is the order as PTX writes it.
 func (o Order) String() string { return orderNames[min(int(o), len(orderNames)-1)] }
 
 func (o Order) releases() bool { return o == Release || o == AcqRel }
@@ -64,6 +66,7 @@ const (
 
 var scopeNames = [...]string{"sys", "gpu", "cta"}
 
+// String is the scope as PTX writes it.
 func (s Scope) String() string { return scopeNames[min(int(s), len(scopeNames)-1)] }
 
 // Compare is how a word is compared with Value, both under Mask.
@@ -81,6 +84,7 @@ const (
 
 var compareNames = [...]string{"==", "!=", ">=", ">=~", "!=0", "==0"}
 
+// String is the comparison as traces write it.
 func (c Compare) String() string { return compareNames[min(int(c), len(compareNames)-1)] }
 
 // Deadline is the class of the deadline of a step that waits.
@@ -96,6 +100,7 @@ const (
 
 var deadlineNames = [...]string{"never", "arrive", "progress"}
 
+// String is the class as traces write it.
 func (d Deadline) String() string { return deadlineNames[min(int(d), len(deadlineNames)-1)] }
 
 // Nobody is the Peer of a step that waits for no rank in particular.
