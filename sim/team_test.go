@@ -319,3 +319,27 @@ func TestEmptyCallsAndOneRank(t *testing.T) {
 		}
 	}
 }
+
+// Alignment is that of the addresses a caller brings: not of the call's offsets,
+// and not of the Go memory.
+func TestAlignmentIsTheAddresses(t *testing.T) {
+	call := api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: 2, Count: 1024}
+	for _, c := range []struct {
+		shift   uint64
+		written int64
+	}{{0, 2048}, {2, 0}, {4, 2048}, {64, 2048}} {
+		mem := make([]api.Memory, 2)
+		for r := range mem {
+			mem[r] = standardMemory(&call, r)
+			mem[r][0].Src.Addr += c.shift
+			mem[r][0].Dst.Addr += c.shift
+		}
+		out, err := api.Run(t.Context(), openTeam(t, "sim:nvshmem@2dca770", api.TeamConfig{Ranks: 2}), call, mem)
+		require.NoError(t, err)
+		var n int64
+		for _, w := range out[1].Written {
+			n += w.End - w.Start
+		}
+		require.Equal(t, c.written, n, "shifted by %d bytes", c.shift)
+	}
+}

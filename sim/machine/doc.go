@@ -18,7 +18,9 @@
 // Two accesses to overlapping bytes, one of them a store, must be ordered by
 // synchronisation, whatever the schedule of this run did with them; otherwise
 // the run ends in a [*Race]. The unit is the CTA: the steps of one CTA are taken
-// as separated by its own barrier, so a missing __syncthreads is not found.
+// as separated by its own barrier, so a missing __syncthreads is not found. Lines
+// and words are atomic: one that is written again before its reader has come shows
+// as a hang or a wrong flag under the schedule that does it, not as a race.
 //
 // The rule users break: a step owns its length. All ranges of a step are Bytes
 // long, and a destination is either apart from each source or exactly one of

@@ -128,3 +128,8 @@ func TestEveryStepMatters(t *testing.T) {
 		}
 	}
 }
+
+func TestMemoryOfOtherRanks(t *testing.T) {
+	_, err := newTest(2).Run(neighbour(2, Release, System), memories(3, 2), Options{})
+	require.ErrorIs(t, err, api.ErrInvalid)
+}

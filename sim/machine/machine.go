@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"time"
 
 	"example.com/tandem/api"
@@ -142,6 +143,9 @@ type Result struct {
 // run begins. With an error of the schedule the result tells how far the CTAs came
 // and holds no Written; otherwise it is nil.
 func (m *Machine) Run(p Program, mem []api.Memory, opt Options) (*Result, error) {
+	if len(mem) != m.cfg.Ranks {
+		return nil, &api.InvalidError{Field: "memory", Value: fmt.Sprint(len(mem)), Reason: fmt.Sprintf("the machine has %d ranks", m.cfg.Ranks)}
+	}
 	if err := m.begin(p, mem, opt); err != nil {
 		return nil, err
 	}

@@ -104,3 +104,36 @@ func TestRecordedCoverageIsWhatRunsLeave(t *testing.T) {
 	}
 	require.Equal(t, 90, n)
 }
+
+// The pull request's table, executed: what no store reaches, before and after, on
+// every rank, in bf16 and f16.
+func TestPR131Runs(t *testing.T) {
+	f, err := os.Open("testdata/pr131.tsv")
+	require.NoError(t, err)
+	defer f.Close()
+	n := 0
+	for in := bufio.NewScanner(f); in.Scan(); {
+		var ranks int
+		var count, off, before, after int64
+		var scope string
+		if _, err := fmt.Sscan(in.Text(), &ranks, &count, &off, &scope, &before, &after); err != nil {
+			continue // comments and the header
+		}
+		for _, d := range []api.DType{api.BF16, api.F16} {
+			call := shifted(allReduce(d, api.Sum, ranks, count), off)
+			call.Scope, err = api.ParseScope(scope)
+			require.NoError(t, err)
+			mem := memory(&call, func(r int, i int64) uint64 { return uint64(r) })
+			for version, want := range map[string]int64{"2dca770": before, "pr131": after} {
+				out, err := run(t, version, call, mem)
+				require.NoError(t, err)
+				require.Equal(t, same(ranks, want), unwritten(&call, out), "%s, %v: %s", version, d, in.Text())
+			}
+			n++
+			if testing.Short() {
+				break
+			}
+		}
+	}
+	require.GreaterOrEqual(t, n, 18)
+}
