@@ -111,21 +111,57 @@ func (k *clocks) join(c *clock, d clock) {
 
 // merge raises c by sorted entries.
 func (k *clocks) merge(c *clock, more []tick) {
-	news := false
-	for _, t := range more {
-		if c.at(t.agent) < t.time {
-			news = true
-			break
-		}
-	}
-	if !news {
-		return
-	}
 	if len(more) == 1 {
 		k.set(c, more[0].agent, more[0].time)
 		return
 	}
-	out := k.ticks.take(len(c.over) + len(more) + 4)[:0]
+	news, room := c.compare(more)
+	switch {
+	case news == 0:
+	case room && !c.frozen:
+		raiseInPlace(c.over, more)
+	default:
+		k.rebuild(c, more, news)
+	}
+}
+
+// compare counts the entries of more that are news to c; room says that c has an
+// entry of its own for each of them.
+func (c *clock) compare(more []tick) (news int, room bool) {
+	over := c.over
+	room = true
+	for _, t := range more {
+		for len(over) > 0 && over[0].agent < t.agent {
+			over = over[1:]
+		}
+		if len(over) > 0 && over[0].agent == t.agent {
+			if over[0].time < t.time {
+				news++
+			}
+		} else if c.base.at(t.agent) < t.time {
+			news++
+			room = false
+		}
+	}
+	return news, room
+}
+
+// raiseInPlace raises entries that are all there.
+func raiseInPlace(over, more []tick) {
+	i := 0
+	for _, t := range more {
+		for i < len(over) && over[i].agent < t.agent {
+			i++
+		}
+		if i < len(over) && over[i].agent == t.agent {
+			over[i].time = max(over[i].time, t.time)
+		}
+	}
+}
+
+// rebuild merges two sorted lists into a new one.
+func (k *clocks) rebuild(c *clock, more []tick, news int) {
+	out := k.ticks.take(len(c.over) + news + 4)[:0]
 	a := c.over
 	for len(a) > 0 || len(more) > 0 {
 		switch {
