@@ -87,7 +87,7 @@ func TestPR131(t *testing.T) {
 		after, err := strconv.ParseInt(cells[5], 10, 64)
 		require.NoError(t, err)
 		for _, dtype := range []string{"bf16", "f16"} {
-			if testing.Short() && (dtype == "f16") == (rows%8 != 0) {
+			if testing.Short() && (rows%4 != 0 || (dtype == "f16") != (rows%8 == 0)) {
 				continue
 			}
 			code := exitHolds
@@ -153,12 +153,9 @@ func TestStartsFast(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector slows everything down")
 	}
-	exe := t.TempDir() + "/compare"
-	out, err := exec.Command("go", "build", "-o", exe, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
 	best := time.Hour
 	for range 5 {
-		cmd := exec.Command(exe)
+		cmd := exec.Command("compare") // this test binary, see TestMain
 		err := cmd.Run()
 		var exit *exec.ExitError
 		require.ErrorAs(t, err, &exit)
