@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"example.com/tandem/api"
-	"example.com/tandem/cmd/compare/internal/matrix"
 	"example.com/tandem/cmd/compare/internal/term"
 	"example.com/tandem/conformance"
+	"example.com/tandem/conformance/matrix"
 	"example.com/tandem/conformance/vectors"
 )
 

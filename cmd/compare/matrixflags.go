@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"example.com/tandem/api"
-	"example.com/tandem/cmd/compare/internal/matrix"
 	"example.com/tandem/conformance/inputs"
+	"example.com/tandem/conformance/matrix"
 )
 
 // matrixFlags are the MATRIX flags: lists, whose product or pairs are the
