@@ -20,12 +20,19 @@ func (r *recorder) Errorf(format string, args ...any) {
 }
 
 func TestTheDefinitionPassesItsOwnTest(t *testing.T) {
-	Test(t, definition{}, TestOptions{})
+	opt := TestOptions{}
+	if testing.Short() {
+		opt = TestOptions{Ranks: []int{1, 3}, Counts: []int64{0, 7}}
+	}
+	Test(t, definition{}, opt)
 }
 
 // TestSchemesPass: any order and accumulator is right by the definition.
 func TestSchemesPass(t *testing.T) {
 	opt := TestOptions{Counts: []int64{0, 65}, DTypes: []api.DType{api.F16, api.E5M2, api.F64, api.U8}}
+	if testing.Short() {
+		opt.Ranks = []int{3}
+	}
 	for _, f := range []*fake{
 		{impl: api.Implementation{Name: "plain"}},
 		{order: ownFirst, scheme: num.Scheme{Acc: num.AccF64}, impl: api.Implementation{Name: "plain"}},

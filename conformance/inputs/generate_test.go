@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/big"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -177,20 +176,6 @@ func TestConstants(t *testing.T) {
 	in, err := ParseValues("0x4380,0x3f80, 5")
 	require.NoError(t, err)
 	require.Equal(t, bytes.Repeat([]byte{0x80, 0x3f}, 5), fill(t, in, call(api.BF16, api.Sum, 3, 5), 1))
-}
-
-// TestSpeed is a cliff detector, not a benchmark: 16 Mi elements took 40 ms on
-// one core; a tenfold loss fails.
-func TestSpeed(t *testing.T) {
-	c := call(api.BF16, api.Sum, 16, 1<<20)
-	g, err := Input{Kind: Normal, Seed: 1}.Open(c)
-	require.NoError(t, err)
-	p := make([]byte, 2<<20)
-	start := time.Now()
-	for r := range 16 {
-		require.NoError(t, g.Fill(p, 0, r, 0))
-	}
-	require.Less(t, time.Since(start), 2*time.Second)
 }
 
 func BenchmarkFill(b *testing.B) {

@@ -28,6 +28,7 @@ const (
 
 var kindNames = []string{"auto", "normal", "finite", "bits", "uniform", "order_free", "ones", "values", "file"}
 
+// String is the name as --input has it.
 func (k Kind) String() string { return kindNames[min(int(k), len(kindNames)-1)] }
 
 // Input describes the sources of a call. The zero Input is [Default] of the call.

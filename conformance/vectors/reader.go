@@ -22,6 +22,7 @@ type LineError struct {
 	Err  error
 }
 
+// Error is one line: the number, and what is wrong.
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 
 // Unwrap is what is wrong with the line.
