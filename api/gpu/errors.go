@@ -62,6 +62,7 @@ type Error struct {
 	Err error
 }
 
+// Error is one line: what was called, with what, and what came of it.
 func (e *Error) Error() string {
 	var parts []string
 	if e.Call != "" {
@@ -119,6 +120,7 @@ type LeakError struct {
 	What  []string // the first few of them, oldest first
 }
 
+// Error is one line: who left what.
 func (e *LeakError) Error() string {
 	s := fmt.Sprintf("%s: %s left", e.Owner, e.Left)
 	if len(e.What) > 0 {

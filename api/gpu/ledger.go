@@ -34,6 +34,7 @@ var kindNames = [kinds]string{
 	"stream", "event", "module", "graph", "executable graph", "device lock",
 }
 
+// String is the kind in words.
 func (k Kind) String() string { return kindNames[min(k, kinds-1)] }
 
 // Counts says how many objects there are of each kind.

@@ -53,6 +53,7 @@ func (d Dim3) Count() uint64 {
 	return uint64(d.X) * uint64(d.Y) * uint64(d.Z)
 }
 
+// String is the three extents, as 4x1x1.
 func (d Dim3) String() string {
 	d = d.Dims()
 	return fmt.Sprintf("%dx%dx%d", d.X, d.Y, d.Z)

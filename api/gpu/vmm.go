@@ -16,6 +16,7 @@ const (
 // Valid reports whether s is a set of known ways.
 func (s Share) Valid() bool { return s < shareLimit }
 
+// String is the ways in words.
 func (s Share) String() string {
 	return [...]string{"not shared", "by file", "by fabric", "by file and fabric"}[min(s, shareLimit-1)]
 }
