@@ -23,7 +23,8 @@ const maxSearched = 1 << 15
 // run names the cause of a failure.
 func (s *search) run(f *ReplayFailure, row *vectors.Row) {
 	o := s.obs[right]
-	if o.unwritten != nil {
+	same := row.Unwritten != nil && row.Unwritten[s.rank] != nil && !coverageDiffers(row, o, s.rank)
+	if o.unwritten != nil && !same {
 		set := o.unwritten[s.rank][s.lane]
 		for i := s.span.start; i < s.span.end; i++ {
 			if set.has(i) {
@@ -104,12 +105,15 @@ func (s *search) minMax(f *ReplayFailure) {
 	}
 }
 
-// reduced is what a reduction makes of the range.
+// reduced is what a reduction makes of the range; what the side did not write
+// stays what it is.
 func (s *search) reduced(f func(in []uint64) uint64) []byte {
 	size := int64(s.d.Size())
-	p := make([]byte, (s.span.end-s.span.start)*size)
+	p := bytes.Clone(s.observed())
 	for i := s.span.start; i < s.span.end; i++ {
-		num.Store(s.d, p[(i-s.span.start)*size:], f(s.inputs(i)))
+		if o := s.obs[right]; o.unwritten == nil || !o.unwritten[s.rank][s.lane].has(i) {
+			num.Store(s.d, p[(i-s.span.start)*size:], f(s.inputs(i)))
+		}
 	}
 	return p
 }

@@ -166,6 +166,8 @@ func TestReplayNamesTheCause(t *testing.T) {
 			ranks: []int{1}, blocks: []int64{2, 3}, first: index(2048), cause: api.CauseUnknown, why: "the side's own is not known"},
 		{name: "unwritten", recorded: plain, side: (&fake{skip: func(_ *api.Call, _, _ int, i int64) bool { return i == 4998 }}).side(), call: allReduce(api.BF16, 2, 4999),
 			ranks: []int{0, 1}, blocks: []int64{2}, first: index(4998), cause: api.OddTail, why: "half of the narrowest"},
+		{name: "the same holes, another order", recorded: (&fake{order: reversed, skip: func(_ *api.Call, _, _ int, i int64) bool { return i == 5 }}).side(), side: (&fake{skip: func(_ *api.Call, _, _ int, i int64) bool { return i == 5 }}).side(), call: call(api.ReduceScatter, api.BF16, api.Sum, 3, 2000),
+			ranks: []int{0, 1, 2}, blocks: []int64{0}, first: index(0), cause: api.CauseOrder, why: "left: from the last rank down"},
 		{name: "NaN in max, by block", recorded: (&fake{scheme: num.Scheme{MinMax: num.Ternary}}).side(), side: plain, input: inputs.Input{Kind: inputs.Bits, Seed: 2}, call: call(api.AllReduce, api.BF16, api.Max, 2, 3000),
 			ranks: []int{0, 1}, blocks: []int64{0, 1}, first: index(0), cause: api.CauseNaNRule, why: "the second operand is taken"},
 		{name: "guard", recorded: plain, side: (&fake{after: func(x *execution) { x.mem[1][0].Dst.Bytes[0] = 0 }}).side(), call: allReduce(api.F32, 2, 3000),
@@ -278,6 +280,20 @@ func TestReplayText(t *testing.T) {
   left: each rank's own input first, then that of the ranks below it, so that ranks differ, rounded to nearest even to bf16 at each step; right: in rank order, rounded to nearest even to bf16 at each step (left is the recording)
 0 passed, 1 failed, 0 refused
 `, b.String())
+}
+
+func TestReplayTextIsBounded(t *testing.T) {
+	rep := ReplayReport{Failures: make([]ReplayFailure, 30), Refusals: make([]ReplayRefusal, 25), Failed: 30, Refused: 25}
+	for i := range rep.Failures {
+		rep.Failures[i] = ReplayFailure{Line: i + 2, Call: CallReport{Call: allReduce(api.BF16, 40, 3)}, Ranks: make([]int, 40), Blocks: []int64{7}, Where: "CTA 1, segment", Cause: api.CauseOrder}
+	}
+	var b bytes.Buffer
+	require.NoError(t, rep.WriteText(&b, TextOptions{}))
+	text := b.String()
+	require.Contains(t, text, "and 10 more failures: the JSON form lists them\n")
+	require.Contains(t, text, "and 5 more lines refused\n")
+	require.Contains(t, text, "differs on ranks 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 and 28 more, block 7, CTA 1, segment: order\n")
+	require.True(t, strings.HasSuffix(text, "\n0 passed, 30 failed, 25 refused\n"))
 }
 
 func TestReplayStopsWithItsContext(t *testing.T) {

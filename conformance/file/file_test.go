@@ -204,3 +204,38 @@ func TestReplayAgainstARecording(t *testing.T) {
 	rep = replay(path, t.TempDir())
 	require.Equal(t, 3, rep.Refused)
 }
+
+func TestRecordingsThatCannotBeCompared(t *testing.T) {
+	c := gather(api.U16, 5000)
+	sum := api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: 2, Count: 5000, SrcOffset: api.Offsets{0}, DstOffset: api.Offsets{0}}
+	one := int64(1)
+	replay := func(h vectors.Header, c api.Call, change func(*vectors.Row), check func(*conformance.ReplayReport)) {
+		r, err := vectors.Open(record(t, h, nil, []uint64{1}, c))
+		require.NoError(t, err)
+		defer r.Close()
+		rep, err := conformance.Replay(context.Background(), r, side(file.New(), record(t, h, change, []uint64{1}, c)))
+		require.NoError(t, err)
+		check(rep)
+	}
+	replay(vectors.Header{}, c, func(r *vectors.Row) { r.Poison, r.Unwritten[1] = 0x5a, &one }, func(rep *conformance.ReplayReport) {
+		require.Equal(t, 1, rep.Refused)
+		require.Contains(t, rep.Refusals[0].Reason, "different poisons, 0xff and 0x5a")
+	})
+	replay(vectors.Header{}, c, func(r *vectors.Row) { r.Poison = 0x5a }, func(rep *conformance.ReplayReport) {
+		require.Equal(t, 1, rep.Passed, "where all is written the poison does not matter")
+	})
+	replay(vectors.Header{NVLS: true}, sum, nil, func(rep *conformance.ReplayReport) {
+		require.Equal(t, 1, rep.Refused)
+		require.Contains(t, rep.Refusals[0].Reason, "no exact contract")
+	})
+	fault := func(r *vectors.Row) {
+		*r = vectors.Row{Call: r.Call, Input: r.Input, Fault: &api.Fault{Kind: api.FaultAssert, Detail: "d"}}
+	}
+	replay(vectors.Header{}, c, fault, func(rep *conformance.ReplayReport) {
+		require.Equal(t, api.CauseFault, rep.Failures[0].Cause)
+	})
+	small := gather(api.U16, 5)
+	replay(vectors.Header{NVLS: true}, small, func(r *vectors.Row) { r.Unwritten = nil }, func(rep *conformance.ReplayReport) {
+		require.Equal(t, 1, rep.Passed)
+	})
+}

@@ -1,8 +1,3 @@
-// Package matrix chooses calls: the whole product of lists of values, or few
-// calls in which every pair of values meets.
-//
-// The rule users break: an axis that does not apply to a collective (an op of a
-// copy) collapses, so there are fewer cases than the product of the lengths.
 package matrix
 
 import (
@@ -20,46 +15,82 @@ type Axes struct {
 	Ops         []api.Op
 	Ranks       []int
 	// Counts are elements; nil takes the Thresholds of each call, with both
-	// neighbours.
-	Counts     []int64
-	SrcOffsets []int64
-	DstOffsets []int64
+	// neighbours, and Around.
+	Counts []int64
+	// SrcOffsets and DstOffsets are patterns: a value for each rank, and again
+	// from the first on where there are more ranks than values.
+	SrcOffsets []api.Offsets
+	DstOffsets []api.Offsets
 	InPlace    []api.InPlace
 	Scopes     []api.Scope
+	Teams      []api.TeamKind
+	Modes      []string
+	// Roots of rooted collectives; a negative one counts from the last rank.
+	Roots []int
 	// Inputs without a seed; the kind inputs.Auto is the default of each call.
 	Inputs []inputs.Input
 	Seeds  []uint64
+	// Graph says how calls are launched: false eagerly, true as a captured
+	// call, where a side's team is an api.Capturer.
+	Graph []bool
+
 	// Thresholds lists the counts at which decisions about a call change.
 	Thresholds func(api.Call) []int64
+	// Around are counts that every call gets beside its thresholds; nil is 0, 1,
+	// 2, 3 and 1000 for calls that have none.
+	Around []int64
+	// MaxBytes leaves out counts, not asked for by Counts, whose buffers take
+	// more on all ranks together; 0 is no bound.
+	MaxBytes int64
 }
 
-// Case is one call to make, and what its sources hold.
+// Case is one call to make, what its sources hold, and how it is launched.
 type Case struct {
 	Call  api.Call
 	Input inputs.Input
+	Graph bool
+}
+
+// String is the case as flags of compare run.
+func (c Case) String() string {
+	text := c.Call.String() + " " + c.Input.String()
+	if c.Graph {
+		text += " --launch graph"
+	}
+	return text
 }
 
 // Expand lists the cases: every combination where full is set, else few in
 // which every possible pair of values occurs. No case is listed twice.
 func (a *Axes) Expand(full bool) []Case {
+	cases, _ := a.expand(full)
+	return cases
+}
+
+// expand also counts the cases left out for their size.
+func (a *Axes) expand(full bool) (cases []Case, tooLarge int) {
 	a = a.filled()
-	sizes := []int{len(a.Collectives), len(a.DTypes), len(a.Ops), len(a.Ranks), len(a.SrcOffsets), len(a.DstOffsets),
-		len(a.InPlace), len(a.Scopes), len(a.Inputs), len(a.Seeds), max(len(a.Counts), 1)}
 	choose := pairwise
 	if full {
 		choose = product
 	}
-	var out []Case
 	seen := map[string]bool{}
-	for _, row := range choose(sizes, a.possible) {
+	for _, row := range choose(a.sizes(), a.possible) {
+		row := a.collapse(row)
 		for _, c := range a.cases(row) {
-			if key := c.Call.String() + " " + c.Input.String(); !seen[key] {
-				seen[key] = true
-				out = append(out, c)
+			key := c.String()
+			switch {
+			case seen[key]:
+				continue
+			case a.Counts == nil && a.MaxBytes > 0 && c.Call.MemoryBytes() > a.MaxBytes:
+				tooLarge++
+			default:
+				cases = append(cases, c)
 			}
+			seen[key] = true
 		}
 	}
-	return out
+	return cases, tooLarge
 }
 
 // The axes, in the order of a row.
@@ -72,10 +103,24 @@ const (
 	axDst
 	axInPlace
 	axScope
+	axTeam
+	axMode
+	axRoot
 	axInput
 	axSeed
+	axGraph
 	axCount
+	axes
 )
+
+func (a *Axes) sizes() []int {
+	return []int{
+		axCollective: len(a.Collectives), axDType: len(a.DTypes), axOp: len(a.Ops), axRanks: len(a.Ranks),
+		axSrc: len(a.SrcOffsets), axDst: len(a.DstOffsets), axInPlace: len(a.InPlace), axScope: len(a.Scopes),
+		axTeam: len(a.Teams), axMode: len(a.Modes), axRoot: len(a.Roots), axInput: len(a.Inputs), axSeed: len(a.Seeds),
+		axGraph: len(a.Graph), axCount: max(len(a.Counts), 1),
+	}
+}
 
 func (a *Axes) filled() *Axes {
 	f := *a
@@ -83,12 +128,16 @@ func (a *Axes) filled() *Axes {
 	orDefault(&f.DTypes, api.BF16)
 	orDefault(&f.Ops, api.Sum)
 	orDefault(&f.Ranks, 2)
-	orDefault(&f.SrcOffsets, 0)
-	orDefault(&f.DstOffsets, 0)
+	orDefault(&f.SrcOffsets, api.Offsets{0})
+	orDefault(&f.DstOffsets, api.Offsets{0})
 	orDefault(&f.InPlace, api.OutOfPlace)
 	orDefault(&f.Scopes, api.OnStream)
+	orDefault(&f.Teams, api.World)
+	orDefault(&f.Modes, "")
+	orDefault(&f.Roots, 0)
 	orDefault(&f.Inputs, inputs.Input{})
 	orDefault(&f.Seeds, 1)
+	orDefault(&f.Graph, false)
 	return &f
 }
 
@@ -96,6 +145,20 @@ func orDefault[T any](axis *[]T, v T) {
 	if len(*axis) == 0 {
 		*axis = []T{v}
 	}
+}
+
+// collapse takes the first value of the axes that mean nothing to a collective,
+// so that the rest of the row is not listed once for each.
+func (a *Axes) collapse(row []int) []int {
+	row = slices.Clone(row)
+	c := a.Collectives[row[axCollective]]
+	if !c.Reduces() {
+		row[axOp], row[axMode] = 0, 0
+	}
+	if !c.Rooted() {
+		row[axRoot] = 0
+	}
+	return row
 }
 
 // possible judges a row as far as it is chosen: no op that a type has not, no
@@ -116,7 +179,7 @@ func (a *Axes) inPlacePossible(row []int) bool {
 	if row[axInPlace] < 0 || a.InPlace[row[axInPlace]] == api.OutOfPlace {
 		return true
 	}
-	if src, dst := row[axSrc], row[axDst]; src >= 0 && dst >= 0 && a.SrcOffsets[src] != a.DstOffsets[dst] {
+	if src, dst := row[axSrc], row[axDst]; src >= 0 && dst >= 0 && !slices.Equal(a.SrcOffsets[src], a.DstOffsets[dst]) {
 		return false
 	}
 	if row[axCollective] < 0 {
@@ -139,64 +202,4 @@ func (a *Axes) inputPossible(row []int) bool {
 		return !float || !reduces || row[axOp] < 0 || a.Ops[row[axOp]] != api.Avg
 	}
 	return true
-}
-
-// cases makes the calls of a row: one, or one for each threshold of the call
-// and its neighbours. What is still not sound (a count out of range) is left
-// out.
-func (a *Axes) cases(row []int) []Case {
-	c := api.Call{
-		Collective: a.Collectives[row[axCollective]],
-		DType:      a.DTypes[row[axDType]],
-		Ranks:      a.Ranks[row[axRanks]],
-		SrcOffset:  api.Offsets{a.SrcOffsets[row[axSrc]]},
-		DstOffset:  api.Offsets{a.DstOffsets[row[axDst]]},
-		InPlace:    a.InPlace[row[axInPlace]],
-		Scope:      a.Scopes[row[axScope]],
-	}
-	if c.Collective.Reduces() {
-		c.Op = a.Ops[row[axOp]]
-	}
-	counts := a.Counts
-	if len(counts) > 0 {
-		counts = counts[row[axCount]:][:1]
-	} else {
-		counts = a.around(c)
-	}
-	var out []Case
-	for _, n := range counts {
-		one := c
-		if one.Count = n; api.IsMany(c.Collective) {
-			one.Count, one.Many = 0, []api.LaneShape{{Count: n}, {Count: n / 2}, {}}
-		}
-		if one.Validate() != nil {
-			continue
-		}
-		in := a.Inputs[row[axInput]]
-		if in.Kind == inputs.Auto {
-			in = inputs.Default(&one)
-		}
-		switch in.Kind {
-		case inputs.Ones, inputs.Values, inputs.Files:
-		default:
-			in.Seed = a.Seeds[row[axSeed]]
-		}
-		out = append(out, Case{one, in})
-	}
-	return out
-}
-
-// around lists the thresholds of a call with both neighbours.
-func (a *Axes) around(c api.Call) []int64 {
-	var out []int64
-	if a.Thresholds != nil {
-		for _, t := range a.Thresholds(c) {
-			out = append(out, t-1, t, t+1)
-		}
-	}
-	if len(out) == 0 {
-		out = []int64{0, 1, 2, 3, 1000}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }

@@ -95,7 +95,7 @@ func TestExpandAroundThresholds(t *testing.T) {
 func TestEveryCaseIsSound(t *testing.T) {
 	a := Axes{
 		Collectives: api.Collectives(), DTypes: api.DTypes(), Ops: api.Ops(), Ranks: []int{1, 2, 3},
-		Counts: []int64{0, 1, 7}, SrcOffsets: []int64{0, 1, 5}, DstOffsets: []int64{0, 1},
+		Counts: []int64{0, 1, 7}, SrcOffsets: []api.Offsets{{0}, {1}, {5}, {0, 3, 1}}, DstOffsets: []api.Offsets{{0}, {1}, {0, 3, 1}},
 		InPlace: []api.InPlace{api.OutOfPlace, api.InPlaceOwn, api.InPlaceStart},
 		Scopes:  []api.Scope{api.OnStream, api.Block, api.Warp, api.Thread},
 		Inputs:  []inputs.Input{{}, {Kind: inputs.Finite}, {Kind: inputs.Bits}, {Kind: inputs.Ones}, {Kind: inputs.OrderFree}, {Kind: inputs.Uniform, Lo: -1, Hi: 1}},
