@@ -46,7 +46,7 @@ func (Family) Plan(spec api.Spec, call api.Call) (*api.Plan, error) {
 
 // Open readies a team.
 func (Family) Open(spec api.Spec, team api.TeamConfig) (sim.Session, error) {
-	return open(spec, team)
+	return openSession(spec, team)
 }
 
 // Plan decides what a call does; its addresses do not matter.

@@ -20,7 +20,7 @@ const (
 )
 
 func session(t require.TestingT, params string, ranks int) *Session {
-	s, err := open(spec(t, params), api.TeamConfig{Ranks: ranks, Arrive: shortDeadline, Progress: shortDeadline})
+	s, err := openSession(spec(t, params), api.TeamConfig{Ranks: ranks, Arrive: shortDeadline, Progress: shortDeadline})
 	require.NoError(t, err)
 	return s
 }

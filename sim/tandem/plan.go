@@ -162,7 +162,7 @@ func thresholds(call api.Call) []int64 {
 	if d.shots() {
 		counts = append(counts, leastTwoShot(call.Ranks)/size)
 	}
-	if d.base == api.AllReduce || d.base == api.ReduceScatter {
+	if d.base == api.ReduceScatter {
 		counts = append(counts, defaultStage/size)
 	}
 	return counts

@@ -38,7 +38,7 @@ type Session struct {
 // firstEpoch is the epoch of a team's first call.
 const firstEpoch = 1
 
-func open(spec api.Spec, team api.TeamConfig) (*Session, error) {
+func openSession(spec api.Spec, team api.TeamConfig) (*Session, error) {
 	c, err := parseConfig(spec)
 	if err != nil {
 		return nil, err

@@ -101,7 +101,7 @@ func (k *kernel) claim(s *machine.Step, p *phase, i int) {
 
 func (k *kernel) parity(s *machine.Step, p *phase, i int) {
 	test(s, k.epoch(), machine.Equal, 0, k.odd)
-	s.Mask = 1
+	s.Mask, s.Note = 1, noteParity
 }
 
 // over ends the body for even epochs.
@@ -192,6 +192,9 @@ const (
 	noteLines  = "lines"
 	noteGone   = "gone"
 	noteEpoch  = "epoch"
+	noteParity = "even?"
+	noteStamp  = "stamp?"
+	noteFlag   = "flag 0?"
 	noteAbort  = "abort"
 	noteLaunch = "launch"
 	noteKernel = "kernel"

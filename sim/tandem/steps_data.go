@@ -81,7 +81,7 @@ func (k *kernel) stamp(s *machine.Step, p *phase, i int) {
 	switch i {
 	case 0:
 		test(s, k.epoch(), machine.Equal, 0, after)
-		s.Mask = stampMask
+		s.Mask, s.Note = stampMask, noteStamp
 		return
 	case 1:
 		test(s, k.epoch(), machine.AtLeast, stampEvery, after)

@@ -85,7 +85,7 @@ func (k *kernel) hand(s *machine.Step, i int) {
 		s.Kind, s.Word, s.Value, s.Order, s.Note = machine.Add, k.epoch(), 1, machine.AcqRel, noteEpoch
 	case 2:
 		test(s, k.epoch(), machine.NotEqual, 0, k.to(pSkip))
-		s.Mask = flagMask
+		s.Mask, s.Note = flagMask, noteFlag
 	case leaveOwner:
 		store(s, k.word(wOwner), 0, machine.Release, machine.GPU)
 	}

@@ -211,3 +211,5 @@ func TestAlternation(t *testing.T) {
 		}
 	}
 }
+
+func seeded(seed uint64) machine.Options { return machine.Options{Seeded: true, Seed: seed} }
