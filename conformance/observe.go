@@ -35,6 +35,7 @@ type runs struct {
 	session
 	src, dst, again *arena
 	workers         int
+	graph           bool
 }
 
 // observe executes a call and looks at what it left. A fault is an observation;
@@ -93,22 +94,39 @@ func (r *runs) execute(ctx context.Context, call *api.Call, im *images, poison b
 	if p, ok := team.(Promiser); ok && obs.plan == nil {
 		obs.promise, obs.evidence = p.Promise()
 	}
-	if err := parallel(r.workers, call.Ranks, func(rank int) error {
-		return im.prepare(rank, poison, in.fill(rank))
-	}); err != nil {
+	launch := startWith(team, call)
+	if _, ok := team.(api.Capturer); ok && r.graph {
+		captured, err := r.capture(ctx, team, call, im, poison, in, obs)
+		if captured == nil {
+			return nil, err
+		}
+		defer captured.Close()
+		launch = replaying(captured, call)
+	}
+	if err := r.prepare(im, call, poison, in.fill); err != nil {
 		return nil, err
 	}
-	return r.start(ctx, team, call, im, obs)
+	return r.start(ctx, team, call, im, obs, launch)
+}
+
+// prepare fills the images of every rank.
+func (r *runs) prepare(im *images, call *api.Call, poison byte, fill func(rank int) func(dst []byte, lane int) error) error {
+	return parallel(r.workers, call.Ranks, func(rank int) error {
+		return im.prepare(rank, poison, fill(rank))
+	})
+}
+
+// launcher runs a call on what the images hold.
+type launcher func(ctx context.Context, mem []api.Memory) ([]api.Outcome, error)
+
+func startWith(team api.Team, call *api.Call) launcher {
+	return func(ctx context.Context, mem []api.Memory) ([]api.Outcome, error) { return api.Run(ctx, team, *call, mem) }
 }
 
 // start hands the images to the team and waits.
-func (r *runs) start(ctx context.Context, team api.Team, call *api.Call, im *images, obs *observation) ([][]api.Interval, error) {
+func (r *runs) start(ctx context.Context, team api.Team, call *api.Call, im *images, obs *observation, launch launcher) ([][]api.Interval, error) {
 	members := team.Members()
-	mem := make([]api.Memory, len(members))
-	for i, m := range members {
-		mem[i] = im.mem[m.Rank()]
-	}
-	outcomes, err := api.Run(ctx, team, *call, mem)
+	outcomes, err := launch(ctx, im.ofMembers(members))
 	if err != nil {
 		obs.fault = asFault(err)
 		if errors.Is(err, api.ErrRefused) || errors.Is(err, api.ErrInvalid) {

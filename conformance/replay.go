@@ -233,7 +233,7 @@ func (w *replayer) execute(ctx context.Context, row *vectors.Row, obs *observati
 			return err
 		}
 	}
-	written, err := w.runs.start(ctx, team, call, im, obs)
+	written, err := w.runs.start(ctx, team, call, im, obs, startWith(team, call))
 	if err != nil || obs.fault != nil {
 		return err
 	}

@@ -40,6 +40,10 @@ type Runner struct {
 	MaxMemory int64
 	// Workers is the number of goroutines; 0 is GOMAXPROCS.
 	Workers int
+	// Graph launches calls as captured ones, where a team is an api.Capturer:
+	// prepared once, launched over other data, and then over the call's own. A
+	// team that is none starts them as always.
+	Graph bool
 	// Arrive and Progress are the deadlines teams are opened with.
 	Arrive, Progress time.Duration
 	// Environment is added to that of every report.
@@ -70,6 +74,7 @@ func (r *Runner) Run(ctx context.Context, leftSide, rightSide Side, call api.Cal
 		if err != nil {
 			return nil, err
 		}
+		runs.graph = r.Graph
 		if c.obs[s], err = runs.observe(ctx, c.call, c.in); err != nil {
 			return nil, err
 		}
@@ -207,6 +212,9 @@ func (r *Runner) repro(leftSide, rightSide Side, call CallReport) string {
 	parts := []string{"compare run", "--left", quote(leftSide.String()), "--right", quote(rightSide.String()), quoteFlags(call.Call.String()), quoteFlags(call.Input.String())}
 	if r.Exact {
 		parts = append(parts, "--contract exact")
+	}
+	if r.Graph {
+		parts = append(parts, "--launch graph")
 	}
 	return strings.Join(parts, " ")
 }

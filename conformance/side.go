@@ -36,8 +36,10 @@ type Promiser interface {
 	Promise() (api.Contract, map[string]api.Evidence)
 }
 
-// implementation is what the backend declares about the side's spec; nil if it
+// Implementation is what the backend declares about the side's spec; nil if it
 // declares nothing.
+func (s Side) Implementation() *api.Implementation { return s.implementation() }
+
 func (s Side) implementation() *api.Implementation {
 	all := s.Backend.Implementations()
 	i := slices.IndexFunc(all, func(m api.Implementation) bool {

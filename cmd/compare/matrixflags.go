@@ -18,7 +18,7 @@ type matrixFlags struct {
 	Ops         string `group:"Matrix:" placeholder:"LIST" help:"Operations; sum, prod, min and max."`
 	Ranks       string `group:"Matrix:" default:"2,4,8" help:"Team sizes."`
 	Counts      string `group:"Matrix:" placeholder:"LIST" help:"Elements; those around every threshold of the implementation."`
-	SrcOffsets  string `group:"Matrix:" default:"0,1,8" help:"Elements from a 16-byte aligned base to the source."`
+	SrcOffsets  string `group:"Matrix:" default:"0,1,8" help:"Elements from a 16-byte aligned base to the source; 0/1/3 gives ranks different ones, over and over."`
 	DstOffsets  string `group:"Matrix:" default:"0,1,8" help:"The same for the destination."`
 	InPlace     string `group:"Matrix:" default:"both" help:"false, true, start, or both for false and true."`
 	Scopes      string `group:"Matrix:" default:"on_stream,block" help:"Scopes."`
@@ -35,8 +35,8 @@ func (f *matrixFlags) cases(impl api.Implementation) ([]matrix.Case, error) {
 		DTypes:      list(&p, f.DTypes, api.ParseDType),
 		Ops:         list(&p, f.Ops, api.ParseOp),
 		Counts:      list(&p, f.Counts, p.int64Of("counts")),
-		SrcOffsets:  list(&p, f.SrcOffsets, p.int64Of("src-offsets")),
-		DstOffsets:  list(&p, f.DstOffsets, p.int64Of("dst-offsets")),
+		SrcOffsets:  list(&p, f.SrcOffsets, offsetPattern("src-offsets")),
+		DstOffsets:  list(&p, f.DstOffsets, offsetPattern("dst-offsets")),
 		Scopes:      list(&p, f.Scopes, api.ParseScope),
 		Inputs:      list(&p, f.Inputs, func(text string) (inputs.Input, error) { return inputs.Parse(text, 1) }),
 		Thresholds:  impl.Thresholds,
@@ -93,6 +93,18 @@ func (p *parser) int64Of(field string) func(string) (int64, error) {
 		q := parser{}
 		v := q.integer(field, text)
 		return v, q.err
+	}
+}
+
+// offsetPattern reads an offset, or 0/1/3: one for each rank, over and over.
+func offsetPattern(field string) func(string) (api.Offsets, error) {
+	return func(text string) (api.Offsets, error) {
+		q := parser{}
+		var out api.Offsets
+		for part := range strings.SplitSeq(text, "/") {
+			out = append(out, q.integer(field, part))
+		}
+		return out, q.err
 	}
 }
 
