@@ -160,7 +160,8 @@ func thresholds(call api.Call) []int64 {
 	counts := []int64{unit / size, blockUnits * unit / size, boxBytes(call.Ranks) / size}
 	d := decision{call: call, base: api.Base(call.Collective)}
 	if d.shots() {
-		counts = append(counts, leastTwoShot(call.Ranks)/size)
+		// Bytes are counted in whole units: this is the last count below.
+		counts = append(counts, (ceil(leastTwoShot(call.Ranks), unit)-1)*unit/size)
 	}
 	if d.base == api.ReduceScatter {
 		counts = append(counts, defaultStage/size)
