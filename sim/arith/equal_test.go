@@ -1,6 +1,7 @@
 package arith
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -98,6 +99,9 @@ func wanted(d num.DType, s num.Scheme, srcs [][]byte) []byte {
 
 // explain names the first element in which two results differ.
 func explain(d num.DType, got, want []byte, srcs [][]byte) string {
+	if bytes.Equal(got, want) {
+		return ""
+	}
 	for i := 0; i < len(got); i += d.Size() {
 		if g, w := num.Load(d, got[i:]), num.Load(d, want[i:]); g != w {
 			var in []string
@@ -141,5 +145,8 @@ func TestReduceEqualsEval(t *testing.T) {
 
 // implementations are the ways to compute the same: every test runs under each.
 func implementations() []Options {
+	if assembly() == "none" {
+		return []Options{{}}
+	}
 	return []Options{{Portable: true}, {}}
 }
