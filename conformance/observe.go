@@ -120,7 +120,9 @@ func (r *runs) prepare(im *images, call *api.Call, poison byte, fill func(rank i
 type launcher func(ctx context.Context, mem []api.Memory) ([]api.Outcome, error)
 
 func startWith(team api.Team, call *api.Call) launcher {
-	return func(ctx context.Context, mem []api.Memory) ([]api.Outcome, error) { return api.Run(ctx, team, *call, mem) }
+	return func(ctx context.Context, mem []api.Memory) ([]api.Outcome, error) {
+		return api.Run(ctx, team, *call, mem)
+	}
 }
 
 // start hands the images to the team and waits.
