@@ -2,22 +2,20 @@ package api
 
 import "context"
 
-// Capturer is implemented by teams that can prepare a call once and launch it
-// many times, as a CUDA graph does. Captured and started calls may alternate
-// freely; they are one sequence, in the order in which they are launched.
+// Capturer is implemented by teams that can record a sequence of calls and
+// replay it as a unit, as CUDA graphs do.
 type Capturer interface {
-	Team
-	// Capture prepares a call over memory indexed like Members. It starts and
-	// touches nothing: what the images hold is looked at by each Launch.
-	Capture(ctx context.Context, call Call, mem []Memory) (Captured, error)
+	// Capture records calls; mem[k] is the memory of call k, indexed like
+	// Team.Members. Nothing is executed. The images must outlive the result.
+	Capture(ctx context.Context, calls []Call, mem [][]Memory) (Captured, error)
 }
 
-// Captured is a prepared call. Its launches do not overlap.
+// Captured is a recorded sequence of calls.
 type Captured interface {
-	// Launch runs the call on what the images hold now, on all members, and
-	// waits for it. It returns what Run does.
-	Launch(ctx context.Context) ([]Outcome, error)
-	// Close releases it; after the team's Close a Launch is an *Aborted, and
-	// Close still works.
-	Close(ctx context.Context) error
+	// Replay executes the calls in order on what the images hold now and
+	// waits for all ranks. Errors are those of Pending.Wait.
+	Replay(ctx context.Context) error
+	// Close releases the recording; Replay is an error afterwards, as it is
+	// after the team's Close.
+	Close() error
 }
