@@ -37,9 +37,11 @@ func Text(d DType, b uint64) string {
 		return strconv.FormatFloat(x, 'g', -1, 32)
 	}
 	for digits := 1; ; digits++ {
-		text := strconv.FormatFloat(x, 'g', digits, 64)
-		if back, err := parseFloat(d, text); err == nil && back == b {
-			return text
+		short := strconv.FormatFloat(x, 'g', digits, 64)
+		if back, err := parseFloat(d, short); err == nil && back == b {
+			// The same digits without an exponent where none is needed.
+			y, _ := strconv.ParseFloat(short, 64)
+			return strconv.FormatFloat(y, 'g', -1, 64)
 		}
 	}
 }
@@ -116,7 +118,7 @@ func parseFloat(d DType, text string) (uint64, error) {
 		return 0, fmt.Errorf("%q is not a value of %v", text, d)
 	}
 	below, above := math.Nextafter(x, math.Inf(-1)), math.Nextafter(x, math.Inf(1))
-	if Encode(d, below, NearestEven) != Encode(d, above, NearestEven) {
+	if d != F64 && x != 0 && Encode(d, below, NearestEven) != Encode(d, above, NearestEven) {
 		x = nudge(text, x)
 	}
 	b := Encode(d, x, NearestEven)
