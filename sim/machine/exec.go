@@ -155,6 +155,31 @@ func (m *Machine) checkWord(a *agent, w Ref) error {
 	return m.bad(a, fmt.Sprintf("%v is no word", w))
 }
 
+// checkWords checks the word of a step and what it has More of.
+func (m *Machine) checkWords(a *agent, s *Step) error {
+	if err := m.checkWord(a, s.Word); err != nil {
+		return err
+	}
+	if len(s.More) > 0 && s.Kind != Store && s.Kind != Wait && s.Kind != Test {
+		return m.bad(a, fmt.Sprintf("%v takes one word", s.Kind))
+	}
+	for _, r := range s.More {
+		if err := m.checkWord(a, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareAll compares the words of a Wait or a Test.
+func (m *Machine) compareAll(s *Step, v uint64) bool {
+	ok := compare(s.Cmp, s.Mask, m.mem[s.Word.Rank].wordAt(s.Word).value, v)
+	for i := 0; ok && i < len(s.More); i++ {
+		ok = compare(s.Cmp, s.Mask, m.mem[s.More[i].Rank].wordAt(s.More[i]).value, v)
+	}
+	return ok
+}
+
 // value is the step's operand.
 func (m *Machine) value(a *agent, s *Step) (uint64, error) {
 	if s.Base.Space == Nothing {
@@ -168,7 +193,7 @@ func (m *Machine) value(a *agent, s *Step) (uint64, error) {
 
 // control executes the kinds that work on words.
 func (m *Machine) control(a *agent, s *Step) (ready bool, err error) {
-	if err := m.checkWord(a, s.Word); err != nil {
+	if err := m.checkWords(a, s); err != nil {
 		return false, err
 	}
 	v, err := m.value(a, s)
@@ -179,6 +204,9 @@ func (m *Machine) control(a *agent, s *Step) (ready bool, err error) {
 	switch s.Kind {
 	case Store:
 		w.value, w.from = v, m.published(a, s.Order, s.Scope)
+		for _, r := range s.More {
+			*m.mem[r.Rank].wordAt(r) = *w
+		}
 		m.version++
 	case Add:
 		m.update(a, s, w, w.value+v)
@@ -192,11 +220,14 @@ func (m *Machine) control(a *agent, s *Step) (ready bool, err error) {
 		}
 		m.update(a, s, w, v)
 	case Wait, Test:
-		ok := compare(s.Cmp, s.Mask, w.value, v)
+		ok := m.compareAll(s, v)
 		if s.Kind == Wait && !ok {
 			return false, nil
 		}
 		m.observe(a, w.from, s.Order, s.Scope)
+		for _, r := range s.More {
+			m.observe(a, m.mem[r.Rank].wordAt(r).from, s.Order, s.Scope)
+		}
 		if !ok {
 			return true, m.branch(a, s, "false")
 		}

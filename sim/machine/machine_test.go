@@ -350,3 +350,36 @@ func TestLinesOfTwoWritersRace(t *testing.T) {
 		require.Equal(t, []int64{0, 8}, []int64{race.Start, race.End})
 	})
 }
+
+// One step writes several words, or waits until all of them compare true.
+func TestMoreWords(t *testing.T) {
+	w := func(r int, off int64) Ref { return At(r, Word, off) }
+	p := func(second uint64) script {
+		return script{needs: Needs{Words: 3}, steps: [][][]Step{{{
+			{Kind: Wait, Word: w(0, 0), More: []Ref{w(0, 1), w(0, 2)}, Value: 5, Order: Acquire, Deadline: Arrive, Else: 3, Peer: 1},
+			{Kind: Copy, Dst: User(0, Dst, 0, 0), Srcs: []Ref{User(1, Dst, 0, 0)}, Bytes: 4, Peer: Nobody},
+			{Kind: Exit, Value: 10, Peer: Nobody},
+			{Kind: Test, Word: w(0, 0), More: []Ref{w(0, 2)}, Value: 5, Else: 5, Peer: Nobody},
+			{Kind: Exit, Value: 11, Peer: Nobody},
+			{Kind: Exit, Value: 12, Peer: Nobody},
+		}}, {{
+			{Kind: Copy, Dst: User(1, Dst, 0, 0), Srcs: []Ref{User(1, Src, 0, 0)}, Bytes: 4, Peer: Nobody},
+			{Kind: Store, Word: w(0, 0), More: []Ref{w(0, 2)}, Value: 5, Order: Release, Peer: Nobody},
+			{Kind: Store, Word: w(0, 1), Value: second, Order: Release, Peer: Nobody},
+		}}}}
+	}
+	bothSchedulers(t, func(t *testing.T, opt Options) {
+		res, err := newTest(2).Run(p(5), memories(2, 1), opt)
+		require.NoError(t, err, "the load is ordered by either store")
+		require.EqualValues(t, 10, res.Ends[0][0].Status)
+		res, err = newTest(2).Run(p(4), memories(2, 1), opt)
+		require.NoError(t, err)
+		require.EqualValues(t, 11, res.Ends[0][0].Status, "one of three is not there, two are")
+	})
+	bad := script{needs: Needs{Words: 1}, steps: [][][]Step{{{{Kind: Add, Word: w(0, 0), More: []Ref{w(0, 0)}, Peer: Nobody}}}}}
+	_, err := newTest(1).Run(bad, memories(1, 1), Options{})
+	require.ErrorContains(t, err, "takes one word")
+	bad.steps[0][0][0] = Step{Kind: Store, Word: w(0, 0), More: []Ref{w(0, 7)}, Peer: Nobody}
+	_, err = newTest(1).Run(bad, memories(1, 1), Options{})
+	require.ErrorContains(t, err, "is no word")
+}

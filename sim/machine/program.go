@@ -18,7 +18,7 @@ type Program interface {
 	CTAs() int
 	Needs() Needs
 	Len(rank, cta int) int
-	// Step overwrites *dst, which is cleared but for the capacity of Srcs and
+	// Step overwrites *dst, which is cleared but for the capacity of Srcs and More and
 	// for Peer, which is Nobody. The same arguments always give the same step.
 	Step(dst *Step, rank, cta, i int)
 }
@@ -37,9 +37,9 @@ type Edit struct {
 // Step is Program's, but for the one replaced.
 func (e Edit) Step(dst *Step, rank, cta, i int) {
 	if rank == e.Rank && cta == e.CTA && i == e.Index {
-		srcs := append(dst.Srcs[:0], e.With.Srcs...)
+		srcs, more := append(dst.Srcs[:0], e.With.Srcs...), append(dst.More[:0], e.With.More...)
 		*dst = e.With
-		dst.Srcs = srcs
+		dst.Srcs, dst.More = srcs, more
 		return
 	}
 	e.Program.Step(dst, rank, cta, i)

@@ -129,7 +129,10 @@ type Step struct {
 	Unless   string
 
 	// Of the kinds that work on a word.
-	Word   Ref
+	Word Ref
+	// More are further words that a Store writes, or a Wait or a Test compares,
+	// in the same step, as the threads of a warp do; all must compare true.
+	More   []Ref
 	Value  uint64
 	Base   Ref // if set, its word's content, shifted left by Shift, is added to Value
 	Shift  uint8
@@ -156,8 +159,8 @@ type Step struct {
 	Note string // what the step is for, in traces and reports
 }
 
-// reset clears the step, keeping the memory of Srcs.
-func (s *Step) reset() { *s = Step{Srcs: s.Srcs[:0], Peer: Nobody} }
+// reset clears the step, keeping the memory of Srcs and More.
+func (s *Step) reset() { *s = Step{Srcs: s.Srcs[:0], More: s.More[:0], Peer: Nobody} }
 
 // Statuses that a CTA ends with where its program gave none of its own.
 const (

@@ -114,7 +114,15 @@ func describeWord(b *strings.Builder, s *Step) {
 	case Await:
 		op = ">="
 	}
-	fmt.Fprintf(b, " %v %s %s %v.%v", s.Word, op, operand(s), s.Order, s.Scope)
+	fmt.Fprintf(b, " %v", s.Word)
+	for i, r := range s.More {
+		if i == 3 && len(s.More) > 4 {
+			fmt.Fprintf(b, ", .. %d more", len(s.More)-i)
+			break
+		}
+		fmt.Fprintf(b, ", %v", r)
+	}
+	fmt.Fprintf(b, " %s %s %v.%v", op, operand(s), s.Order, s.Scope)
 }
 
 func operand(s *Step) string {
