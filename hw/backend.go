@@ -1,0 +1,93 @@
+package hw
+
+import (
+	"context"
+	"fmt"
+
+	"example.com/tandem/api"
+	"example.com/tandem/api/gpu"
+	"example.com/tandem/hw/host"
+	"example.com/tandem/hw/tandem"
+)
+
+// implementation is one entry of the backend.
+type implementation struct {
+	describe func() api.Implementation
+	open     func(context.Context, *host.Machine, api.Spec, api.TeamConfig) (*host.Team, error)
+}
+
+// implementations are all there are, in the order they are listed in.
+var implementations = []implementation{
+	{tandem.Describe, tandem.Open},
+}
+
+// Backend is an api.Backend over a GPU driver.
+type Backend struct {
+	name    string
+	machine *host.Machine
+	missing error
+}
+
+// New is the backend of that name, "hw" or "ptx", over a driver.
+func New(name string, d gpu.Driver) *Backend {
+	return &Backend{name: name, machine: host.NewMachine(d)}
+}
+
+// Missing is the backend where there is no driver: it lists what there would
+// be, and why it cannot run.
+func Missing(name string, why error) *Backend { return &Backend{name: name, missing: why} }
+
+// Name is the first part of its specs.
+func (b *Backend) Name() string { return b.name }
+
+// unavailable says why nothing runs here; "" if something may.
+func (b *Backend) unavailable() string {
+	if b.missing != nil {
+		return b.missing.Error()
+	}
+	for _, d := range b.machine.Driver.Devices() {
+		if why := host.Unusable(d); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// Implementations lists what the backend knows, and why it cannot run here.
+func (b *Backend) Implementations() []api.Implementation {
+	var out []api.Implementation
+	for _, i := range implementations {
+		d := i.describe()
+		d.Unavailable = b.unavailable()
+		out = append(out, d)
+	}
+	return out
+}
+
+// Open makes a team.
+func (b *Backend) Open(ctx context.Context, spec api.Spec, t api.TeamConfig) (api.Team, error) {
+	if b.missing != nil {
+		return nil, &api.Unavailable{Spec: spec.String(), Reason: b.missing.Error()}
+	}
+	var names []string
+	for _, i := range implementations {
+		name := i.describe().Name
+		if name == spec.Implementation && spec.Path == "" {
+			team, err := i.open(ctx, b.machine, spec, t)
+			if err != nil {
+				return nil, err
+			}
+			return team, nil
+		}
+		names = append(names, name)
+	}
+	return nil, &api.InvalidError{Field: "spec", Value: spec.String(), Reason: "no such implementation on " + b.name, Hint: fmt.Sprintf("known are %v", names)}
+}
+
+// Close releases what teams share. Teams are closed before.
+func (b *Backend) Close() error {
+	if b.missing != nil {
+		return nil
+	}
+	return b.machine.Close()
+}

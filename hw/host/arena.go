@@ -1,0 +1,132 @@
+package host
+
+import (
+	"errors"
+	"unsafe"
+
+	"example.com/tandem/api"
+	"example.com/tandem/api/gpu"
+)
+
+// align is what addresses of images are kept modulo of.
+const align = 256
+
+// Arena is memory on one GPU that images are copied into, guards and all, each
+// at its address modulo 256; and pinned memory of the same layout.
+type Arena struct {
+	gpu    *GPU
+	device gpu.Ptr
+	pinned gpu.HostMemory
+	bytes  uint64
+	used   uint64
+	pieces []piece
+}
+
+// piece is one image in an arena.
+type piece struct {
+	at    uint64
+	bytes []byte
+}
+
+// reset forgets the images.
+func (a *Arena) reset() { a.used, a.pieces = 0, a.pieces[:0] }
+
+// span is the addresses of an image, guards included.
+func span(m api.Image) (lo, hi uint64) {
+	lo = m.Addr - uint64(m.Guard)
+	return lo, lo + uint64(len(m.Bytes))
+}
+
+// extent is where the payload lies in this process.
+func extent(m api.Image) (lo, hi uintptr) {
+	p := m.Payload()
+	lo = uintptr(unsafe.Pointer(unsafe.SliceData(p)))
+	return lo, lo + uintptr(len(p))
+}
+
+// place finds room for a lane: one place for both images where their addresses
+// overlap. It gives the offsets of the payloads.
+func (a *Arena) place(l api.Lane) (src, dst uint64) {
+	slo, shi := span(l.Src)
+	dlo, dhi := span(l.Dst)
+	payloads := l.Src.Addr < l.Dst.Addr+uint64(l.Dst.Len()) && l.Dst.Addr < l.Src.Addr+uint64(l.Src.Len())
+	if !payloads {
+		return a.put(slo, shi) + uint64(l.Src.Guard), a.put(dlo, dhi) + uint64(l.Dst.Guard)
+	}
+	lo, hi := min(slo, dlo), max(shi, dhi)
+	at := a.put(lo, hi)
+	return at + l.Src.Addr - lo, at + l.Dst.Addr - lo
+}
+
+// put finds room for the addresses [lo, hi).
+func (a *Arena) put(lo, hi uint64) uint64 {
+	at := (a.used+align-1)/align*align + lo%align
+	a.used = at + (hi - lo)
+	return at
+}
+
+// hold notes the images of a lane that was placed.
+func (a *Arena) hold(l api.Lane, src, dst uint64) {
+	a.pieces = append(a.pieces, piece{src - uint64(l.Src.Guard), l.Src.Bytes}, piece{dst - uint64(l.Dst.Guard), l.Dst.Bytes})
+}
+
+// reserve is room for n bytes that are not an image's.
+func (a *Arena) reserve(n int) uint64 { return a.put(0, uint64(n)) }
+
+// grow makes the memory large enough for what was placed. Nothing may run.
+func (a *Arena) grow() error {
+	need := (a.used + align) / align * align
+	if need <= a.bytes {
+		return nil
+	}
+	need = max(need, 2*a.bytes, 1<<16)
+	if err := a.free(); err != nil {
+		return err
+	}
+	d, err := a.gpu.Context.Alloc(need)
+	if err != nil {
+		return err
+	}
+	h, err := a.gpu.Context.AllocHost(int(need))
+	if err != nil {
+		return errors.Join(err, a.gpu.Context.Free(d))
+	}
+	a.device, a.pinned, a.bytes = d, h, need
+	return nil
+}
+
+func (a *Arena) free() error {
+	if a.bytes == 0 {
+		return nil
+	}
+	err := errors.Join(a.gpu.Context.Free(a.device), a.gpu.Context.Free(a.pinned.Ptr))
+	a.device, a.pinned, a.bytes = 0, gpu.HostMemory{}, 0
+	return err
+}
+
+// release frees the memory, or sets it aside.
+func (a *Arena) release(poisoned bool) error {
+	if !poisoned || a.bytes == 0 {
+		return a.free()
+	}
+	err := errors.Join(a.gpu.Context.Quarantine(a.device), a.gpu.Context.Quarantine(a.pinned.Ptr))
+	a.bytes = 0
+	return err
+}
+
+// load queues the copy of the images to the GPU.
+func (a *Arena) load(s gpu.Stream) error {
+	for _, p := range a.pieces {
+		copy(a.pinned.Bytes[p.at:], p.bytes)
+	}
+	return s.Copy(a.device, a.pinned.Ptr, a.used)
+}
+
+// fetch queues the copy of the images from the GPU; store ends it.
+func (a *Arena) fetch(s gpu.Stream) error { return s.Copy(a.pinned.Ptr, a.device, a.used) }
+
+func (a *Arena) store() {
+	for _, p := range a.pieces {
+		copy(p.bytes, a.pinned.Bytes[p.at:])
+	}
+}

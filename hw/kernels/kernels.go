@@ -1,0 +1,17 @@
+// Package kernels holds the PTX of the kernels, which is generated from the
+// sources in src and committed, so that nothing but a driver is needed to run
+// them. It is compiled for compute capability 9.0 and runs on all later ones.
+//
+// The rule users break: after a change in src run go generate here, with
+// clang-22, and commit both; a test compares where clang-22 is installed.
+package kernels
+
+import _ "embed"
+
+//go:generate ./generate.sh tandem.ptx
+
+// Tandem is the module of the tandem collectives: the kernels tandem_reduce and
+// tandem_copy.
+//
+//go:embed tandem.ptx
+var Tandem []byte

@@ -1,0 +1,215 @@
+// Epochs, headers, barriers, deadlines, abort: what every call does around its
+// data.
+#pragma once
+#include "layout.h"
+#include "memory.h"
+
+// State of one thread in a call. All of it up to dead is the same in all
+// threads of a block.
+struct Call {
+	u64 table; // team table of this GPU
+	u64 page;  // control page of the own rank
+	u64 box;
+	u64 report;
+	u64 epoch;
+	u64 hash;
+	u32 flag; // of lines: the low 32 bits of epoch
+	u32 half; // of boxes and headers: its parity
+	u32 rank, world;
+	u32 block, blocks;
+	u32 barrier; // barriers of this call so far
+	u32 dead;    // a thread of this block has given up
+	u32 bad;     // the Reason why this thread has given up
+	u32 step, peer; // where, and on whom
+	u64 other;      // the hash of another call
+	u32 faultRank, faultStep;
+	u64 faultCycles;
+};
+
+FN u64 pageOf(const Call &c, u32 peer) { return loadConst64(c.table + TablePages + 8 * peer); }
+FN u64 boxOf(const Call &c, u32 peer) { return loadConst64(c.table + TableBoxes + 8 * peer); }
+FN u64 stageOf(const Call &c, u32 peer) { return loadConst64(c.table + TableStages + 8 * peer); }
+
+// record fills in the report of this rank, if no other thread has, and poisons
+// the own page.
+FN void record(const Call &c) {
+	if (swapWord(c.page + PageClaim, 1) == 0) {
+		storeWord(c.report + ReportStep, c.step);
+		storeWord64(c.report + ReportEpoch, c.epoch);
+		storeWord(c.report + ReportPeer, c.peer);
+		storeWord(c.report + ReportBlock, c.block);
+		storeWord64(c.report + ReportHash, c.other);
+		fenceSystem();
+		storeWord(c.report + ReportFault, c.bad);
+	}
+	storeWord(c.page + PageAbort, c.bad);
+}
+
+// give up, for a reason. The other threads of the rank see it at their next
+// look; the peers are told by finish.
+FN void giveUp(Call &c, u32 reason, u32 step, u32 peer) {
+	if (c.bad) return;
+	c.bad = reason;
+	c.step = step;
+	c.peer = peer;
+	if (reason != Aborted) storeWord(c.page + PageAbort, reason);
+}
+
+enum { FreePolls = 1024, ClockPolls = 256, MaxJump = 1 << 22 };
+
+// Patience is how long a thread has been waiting for one thing.
+struct Patience { u64 last, spent; u32 polls; };
+
+FN Patience fresh() { return Patience{0, 0, 0}; }
+
+// impatient is asked after each poll without success, and says whether to stop.
+// The clock is not read in the first polls, and then rarely; a jump of it, as
+// when a block was set aside, counts as a moment. On expiry the caller polls
+// once more, and then gives up.
+FN bool impatient(Call &c, Patience &w, u64 limit, u32 step, u32 peer) {
+	if (++w.polls < FreePolls || w.polls % ClockPolls != 0) return false;
+	u64 now = clockNow();
+	if (w.polls > FreePolls) {
+		u64 d = now - w.last;
+		w.spent += d < MaxJump ? d : MaxJump;
+	}
+	w.last = now;
+	if (loadWord(c.page + PageAbort) != Fine) giveUp(c, Aborted, step, peer);
+	if (loadWord(c.report + ReportStop) != Fine) giveUp(c, Stopped, step, peer);
+	return c.bad || w.spent >= limit;
+}
+
+// inject delays a rank at a step, or stops it dead there (no cycles), for
+// tests. It tells whether to go on.
+FN bool inject(Call &c, u32 step) {
+	if (c.faultRank != c.rank || c.faultStep != step) return true;
+	if (c.faultCycles == 0) return false;
+	u64 start = clockNow(), spent = 0;
+	while (spent < c.faultCycles) {
+		u64 now = clockNow(), d = now - start;
+		spent += d < MaxJump ? d : MaxJump;
+		start = now;
+	}
+	return true;
+}
+
+// enter begins a call. It is false in a block that has no business here: the
+// team is poisoned or of another generation.
+FN bool enter(Call &c, u64 generation) {
+	u32 group = blockOfGrid() / c.blocks;
+	c.block = blockOfGrid() % c.blocks;
+	u64 own = c.table - PageTable;
+	if (loadWord64(own + PageGeneration) != generation) return false;
+	c.world = loadConst32(c.table + TableWorld);
+	c.rank = loadConst32(c.table + TableLocal + 4 * group);
+	c.page = pageOf(c, c.rank);
+	c.box = boxOf(c, c.rank);
+	c.report = loadConst64(c.table + TableReports + 8 * c.rank);
+	c.epoch = loadWord64(c.page + PageEpoch);
+	c.flag = (u32)c.epoch;
+	c.half = c.flag & 1;
+	c.bad = 0;
+	c.dead = 0;
+	c.step = StepEntry;
+	c.peer = c.rank;
+	c.other = 0;
+	c.barrier = 0;
+	u32 gone = 0;
+	if (thread() == 0) gone = loadWord(c.page + PageAbort);
+	if (syncOr(gone)) return false;
+	if (c.block == 0 && thread() == 0 && swapWord(c.page + PageOwner, 1) != 0) {
+		giveUp(c, Claimed, StepEntry, c.rank);
+		record(c);
+	}
+	return inject(c, StepEntry);
+}
+
+// sendHeaders tells every peer, itself included, what this call is:
+// for p := range world { headers[p][half][rank] = hash, flagged }
+FN void sendHeaders(const Call &c) {
+	if (c.block != 0) return;
+#pragma unroll 1
+	for (u32 p = thread(); p < c.world; p += threads()) {
+		fenceSystem();
+		storeFlagged(pageOf(c, p) + PageHeaders + (c.half * Peers + c.rank) * 16, (u32)c.hash, (u32)(c.hash >> 32), c.flag);
+	}
+}
+
+// agree is a barrier of the block, and false once any of its threads has given up.
+FN bool agree(Call &c) {
+	fenceSystem();
+	c.dead = syncOr(c.bad);
+	return c.dead == 0;
+}
+
+// awaitHeaders waits until every peer has come to the same call. Nothing of a
+// peer's is touched before, but for its boxes.
+FN bool awaitHeaders(Call &c) {
+	u64 limit = loadConst64(c.table + TableArrive);
+#pragma unroll 1
+	for (u32 p = thread(); p < c.world && !c.bad; p += threads()) {
+		u64 a = c.page + PageHeaders + (c.half * Peers + p) * 16;
+		u32 lo = 0, hi = 0;
+		Patience w = fresh();
+		bool came, late = false;
+		while (!(came = loadFlagged(a, c.flag, lo, hi)) && !late) late = impatient(c, w, limit, StepHeader, p);
+		c.other = (u64)hi << 32 | lo;
+		if (!came) giveUp(c, Deadline, StepHeader, p);
+		else if (c.other != c.hash) {
+			giveUp(c, Differs, StepHeader, p);
+			record(c);
+		}
+	}
+	return agree(c);
+}
+
+// meet is a barrier between this block and the same block of every other rank:
+// what any of them wrote before, all may read after. Flags hold the epoch above
+// the number of the barrier and compare as signed differences.
+FN bool meet(Call &c) {
+	c.barrier++;
+	c.dead = syncOr(c.bad);
+	if (c.dead) return false;
+	u64 limit = loadConst64(c.table + TableProgress);
+	u64 target = (u64)c.flag << 32 | c.barrier;
+#pragma unroll 1
+	for (u32 p = thread(); p < c.world; p += threads()) {
+		fenceSystem();
+		storeWord64(pageOf(c, p) + PageFlags + ((u64)c.block * Peers + c.rank) * 8, target);
+	}
+#pragma unroll 1
+	for (u32 p = thread(); p < c.world && !c.bad; p += threads()) {
+		u64 a = c.page + PageFlags + ((u64)c.block * Peers + p) * 8;
+		Patience w = fresh();
+		bool came, late = false;
+		while (!(came = (s64)(loadWord64(a) - target) >= 0) && !late) late = impatient(c, w, limit, StepBarrier, p);
+		if (!came) giveUp(c, Deadline, StepBarrier, p);
+	}
+	return agree(c);
+}
+
+// finish ends a call. Whoever gave up reports and poisons the peers; otherwise
+// the last block of the rank advances the epoch. Epochs whose low half is 0 are
+// not used, nor the one after, so that parities alternate. A poisoned team keeps
+// its epoch.
+FN void finish(Call &c) {
+	if (c.bad) {
+		record(c);
+		if (c.bad != Aborted) {
+#pragma unroll 1
+			for (u32 p = 0; p < c.world; p++)
+				if (p != c.rank) storeWord(pageOf(c, p) + PageAbort, Aborted);
+		}
+	}
+	if (syncOr(c.bad) || thread() != 0) return;
+	if (addWord(c.page + PageLeave, 1) + 1 != c.blocks) return;
+	u64 next = c.epoch + 1;
+	if ((u32)next == 0) next += 2;
+	storeWord(c.page + PageLeave, 0);
+	storeWord64(c.page + PageEpoch, next);
+	storeWord(c.page + PageOwner, 0);
+}
+
+// stamping tells whether this is one of the calls, every 2^30, whose senders
+// write every line of a box, so that no line is older than 2^31 calls.
+FN bool stamping(const Call &c) { return (c.flag & ((1u << 30) - 1)) < 4; }

@@ -1,0 +1,275 @@
+// The kernels of tandem. A launch does one call for all ranks of one GPU: rank
+// number blockIdx / blocks of that GPU, with blocks thread blocks each.
+#include "combine.h"
+#include "push.h"
+
+#define PARAMS                                                                              \
+	u64 table, u64 words, u64 generation, u64 hash, u64 faultCycles, u32 collective, u32 path, u32 blocks, \
+		u32 lanes, u32 root, u32 flags, u32 faultRank, u32 faultStep, const __grid_constant__ Words inl
+
+#define BEGIN                                                                               \
+	Call c;                                                                                 \
+	c.table = table;                                                                        \
+	c.hash = hash;                                                                          \
+	c.blocks = blocks;                                                                      \
+	c.faultRank = faultRank;                                                                \
+	c.faultStep = faultStep;                                                                \
+	c.faultCycles = faultCycles;                                                            \
+	Job job = {words ? (const u64 *)words : inl.w, collective, path, lanes, root, flags};    \
+	auto word = [&](u64 i) -> u64 { return job.words[i]; };                                 \
+	if (!enter(c, generation)) return;                                                      \
+	sendHeaders(c);                                                                         \
+	if (!inject(c, StepHeader)) return;
+
+// Lane is what a lane's words say.
+struct Lane {
+	u64 count, type, at, bytes, units;
+	u32 log;
+};
+
+template <class Word> FN Lane laneOf(const Call &c, u32 i, Word word) {
+	Lane l;
+	l.at = i * (2 + 2 * (u64)c.world);
+	l.count = word(l.at);
+	l.type = word(l.at + 1);
+	l.log = sizeLog(l.type);
+	l.bytes = l.count << l.log;
+	l.units = (l.bytes + 15) / 16;
+	return l;
+}
+
+// share is the part of [0, n) that falls to block i of parts.
+FN u64 share(u64 n, u32 i, u32 parts) { return n * i / parts; }
+
+// pushLanes sends what this block has to send of every lane, and stamps.
+template <class Word> FN void pushLanes(Call &c, const Job &job, Word word) {
+	u64 slot = slotUnits(c), base = 0;
+	bool silent = job.path != PathPush || (job.collective == Broadcast && job.root != c.rank);
+	for (u32 i = 0; i < job.lanes && !silent; i++) {
+		Lane l = laneOf(c, i, word);
+		Payload y;
+		y.src = word(l.at + 2 + c.rank);
+		y.bytes = l.bytes;
+		y.base = base;
+		y.lo = share(l.units, c.block, c.blocks);
+		y.hi = share(l.units, c.block + 1, c.blocks);
+		y.perPeer = job.collective == ReduceScatter || job.collective == AllToAll;
+		y.tight = (job.flags & FlagInPlace) != 0;
+		send(c, y, slot);
+		base += l.units;
+	}
+	if (stamping(c)) stamp(c, slot, base);
+}
+
+// tandem_reduce does all_reduce and reduce_scatter:
+// for i := range count { dst[rank][i] = tree(p => src[p][block*count + i]) }
+// with block = rank for reduce_scatter and 0 for all_reduce.
+KERNEL void tandem_reduce(PARAMS) {
+	BEGIN
+	pushLanes(c, job, word);
+	if (!inject(c, StepPushed)) return;
+	bool go = awaitHeaders(c);
+	if (!inject(c, StepAgreed)) return;
+	bool push = path == PathPush, staged = path == PathStaged, shots = path == PathTwoShot;
+	u64 slot = slotUnits(c), base = 0, room = loadConst64(table + TableStage);
+	u32 scatter = collective == ReduceScatter, half = 0;
+	bool tight = (flags & FlagInPlace) != 0;
+#pragma unroll 1
+	for (u32 i = 0; i < lanes && go; i++) {
+		Lane l = laneOf(c, i, word);
+		u64 mine = word(l.at + 2 + c.rank), inv = inverse(scaleOf(l.type), c.world);
+		// Chunks are what fits a stage, a multiple of a line.
+		u64 chunk = l.count;
+		if (staged) chunk = (room / (scatter ? c.world : 1) / 16) << (4 - l.log);
+#pragma unroll 1
+		for (u64 c0 = 0; c0 < l.count && go; c0 += chunk) {
+			u64 n = l.count - c0 < chunk ? l.count - c0 : chunk;
+			u64 units = ((n << l.log) + 15) / 16, first = 0;
+			if (shots) {
+				first = share(units, c.rank, c.world);
+				u64 end = share(units, c.rank + 1, c.world);
+				u64 lo = first + share(end - first, c.block, c.blocks), hi = first + share(end - first, c.block + 1, c.blocks);
+				first = lo;
+				units = hi;
+			} else {
+				first = share(units, c.block, c.blocks);
+				units = share(units, c.block + 1, c.blocks);
+			}
+			// The bytes of this block, from the start of the chunk.
+			u64 lo = 16 * first, hi = 16 * units;
+			if (hi > n << l.log) hi = n << l.log;
+			u64 at = c0 << l.log, dst = word(l.at + 2 + c.world + c.rank) + at + lo;
+			u64 skip = at + lo + (scatter ? c.rank * l.bytes : 0);
+			if (staged) {
+				u64 to = stageOf(c, c.rank) + half * room + lo, step = chunk << l.log;
+				gather(scatter ? c.world : 1, 0, hi - lo, l.log,
+					[&](u32 p) { return mine + at + lo + p * l.bytes; }, [&](u32 p) { return to + p * step; }, [&](u32) { return hi - lo; });
+				if (!(go = meet(c))) break;
+				skip = half * room + lo + (scatter ? c.rank * step : 0);
+				half ^= 1;
+			}
+			auto source = [&](u32 p) { return (staged ? stageOf(c, p) : word(l.at + 2 + p)) + skip; };
+			u32 apart = 0;
+			for (u32 p = 0; p < c.world && !push; p++) apart |= (u32)(source(p) ^ dst) & 15;
+			Span s = span(dst, hi - lo, apart);
+			u32 ends = push ? 0 : edges(s, l.log);
+			u64 work = push ? units - first : ends + s.lines;
+#pragma unroll 1
+			for (u64 u = thread(); u < work; u += threads()) {
+				bool single = u < ends;
+				u64 x = push ? 16 * u : single ? edge(s, (u32)u, l.log) : s.head + 16 * (u - ends);
+				u32 size = single ? 1u << l.log : hi - lo - x < 16 ? (u32)(hi - lo - x) : 16;
+				Line own = zeroLine();
+				u64 payload = mine + (scatter ? c.rank * l.bytes : 0);
+				if (push) own = loadUnit(source(c.rank) + x, size, payload, payload + l.bytes, tight);
+				Line r = combine(l.type, c.world, inv, [&](u32 g, u32 m, Raw(&raw)[8]) {
+#pragma unroll
+					for (int k = 0; k < 8; k++) raw[k] = Raw{zeroLine(), zeroLine(), 0};
+					if (push) {
+						u64 box = lineAt(c, c.box, slot, 8 * g, base + first + u), next = 32 * slot;
+						bool again = true;
+#pragma unroll 1
+						for (u32 round = 0; again && round < 2; round++) {
+							again = false;
+#pragma unroll
+							for (int k = 0; k < 8; k++) {
+								if (k >= (int)m || 8 * g + k == c.rank) raw[k].x = own;
+								else if (!peekUnit(box + k * next, c.flag, raw[k])) again = true;
+							}
+							if (!again || round) break;
+							Raw late;
+#pragma unroll 1
+							for (u32 k = 0; k < m; k++)
+								if (8 * g + k != c.rank) awaitUnit(c, box + k * next, 8 * g + k, late);
+						}
+						return;
+					}
+#pragma unroll
+					for (int k = 0; k < 8; k++) {
+						if (k >= (int)m) continue;
+						u64 a = source(8 * g + k) + x;
+						if (single) raw[k].x = lineOf(loadPiece(a, size), 0);
+						else raw[k] = fetchLine(a);
+					}
+				});
+				if (c.bad) break;
+				if (single) storePiece(dst + x, low(r), size);
+				else if (push) storeBytes(dst + x, r, size);
+				else storeLine(dst + x, r);
+			}
+		}
+		base += l.units;
+	}
+	if (!inject(c, StepData)) return;
+	if (shots && go) go = meet(c);
+	if (!inject(c, StepBarrier)) return;
+	if (shots && go) {
+		// The other slices, from the ranks that made them.
+		Lane l = laneOf(c, 0, word);
+		u64 own = word(l.at + 2 + c.world + c.rank);
+		auto from = [&](u32 p, u32 more) {
+			u64 lo = share(l.units, p, c.world), hi = share(l.units, p + 1, c.world);
+			u64 b = 16 * (lo + share(hi - lo, c.block + more, c.blocks));
+			return b < l.bytes ? b : l.bytes;
+		};
+		gather(c.world, c.rank, 16 * (l.units / c.world / c.blocks + 2), l.log,
+			[&](u32 p) { return p == c.rank ? own + from(p, 0) : word(l.at + 2 + c.world + p) + from(p, 0); },
+			[&](u32 p) { return own + from(p, 0); }, [&](u32 p) { return from(p, 1) - from(p, 0); });
+	}
+	if (!push && go) meet(c);
+	if (!inject(c, StepLeave)) return;
+	finish(c);
+}
+
+// tandem_copy does all_gather, broadcast and all_to_all, and everything in a
+// team of one:
+// for p, i { dst[rank][p*count+i] = src[p][block*count + i] }
+// with block = rank for all_to_all and 0 otherwise; broadcast has only p = root,
+// which goes to block 0.
+KERNEL void tandem_copy(PARAMS) {
+	BEGIN
+	pushLanes(c, job, word);
+	if (!inject(c, StepPushed)) return;
+	bool go = awaitHeaders(c);
+	if (!inject(c, StepAgreed)) return;
+	bool push = path == PathPush, staged = path == PathStaged, shots = path == PathTwoShot;
+	u64 slot = slotUnits(c), base = 0, room = loadConst64(table + TableStage);
+	bool cast = collective == Broadcast, all = collective == AllToAll, tight = (flags & FlagInPlace) != 0;
+	u32 half = 0;
+#pragma unroll 1
+	for (u32 i = 0; i < lanes && go; i++) {
+		Lane l = laneOf(c, i, word);
+		u64 own = word(l.at + 2 + c.world + c.rank), mine = word(l.at + 2 + c.rank);
+		u64 chunk = l.count;
+		if (staged) chunk = (room / (all ? c.world : 1) / 16) << (4 - l.log);
+#pragma unroll 1
+		for (u64 c0 = 0; c0 < l.count && go && !push; c0 += chunk) {
+			u64 n = l.count - c0 < chunk ? l.count - c0 : chunk;
+			u64 units = ((n << l.log) + 15) / 16, first = 0;
+			if (shots) {
+				first = share(units, c.rank, c.world);
+				units = share(units, c.rank + 1, c.world) - first;
+			}
+			u64 lo = 16 * (first + share(units, c.block, c.blocks)), hi = 16 * (first + share(units, c.block + 1, c.blocks));
+			if (lo > n << l.log) lo = n << l.log;
+			if (hi > n << l.log) hi = n << l.log;
+			u64 at = (c0 << l.log) + lo, step = chunk << l.log, here = half * room + lo;
+			if (staged) {
+				u64 to = stageOf(c, c.rank) + here;
+				gather(cast && c.rank != root ? 0 : all ? c.world : 1, 0, hi - lo, l.log,
+					[&](u32 p) { return mine + at + p * l.bytes; }, [&](u32 p) { return to + p * step; }, [&](u32) { return hi - lo; });
+				if (!(go = meet(c))) break;
+				half ^= 1;
+			}
+			gather(cast ? 1 : c.world, cast ? 0 : c.rank, hi - lo, l.log,
+				[&](u32 p) {
+					u32 q = cast ? root : p;
+					if (staged) return stageOf(c, q) + here + (all ? c.rank * step : 0);
+					return word(l.at + 2 + q) + at + (all ? c.rank * l.bytes : 0);
+				},
+				[&](u32 p) { return own + at + p * l.bytes; }, [&](u32) { return hi - lo; });
+		}
+		if (push) {
+			u64 first = share(l.units, c.block, c.blocks), count = share(l.units, c.block + 1, c.blocks) - first;
+#pragma unroll 1
+			for (u64 k = thread(); k < count * (cast ? 1 : c.world); k += threads()) {
+				u32 p = (u32)(k / count), q = cast ? root : p;
+				u64 u = first + k % count, x = 16 * u;
+				u32 size = l.bytes - x < 16 ? (u32)(l.bytes - x) : 16;
+				u64 to = own + p * l.bytes + x;
+				Line r;
+				if (q == c.rank) {
+					u64 payload = mine + (all ? c.rank * l.bytes : 0);
+					if (payload + x == to) continue;
+					r = loadUnit(payload + x, size, payload, payload + l.bytes, tight);
+				} else {
+					Raw raw;
+					awaitUnit(c, lineAt(c, c.box, slot, q, base + u), q, raw);
+					r = raw.x;
+				}
+				if (c.bad) break;
+				storeBytes(to, r, size);
+			}
+		}
+		base += l.units;
+	}
+	if (!inject(c, StepData)) return;
+	if (shots && go) go = meet(c);
+	if (!inject(c, StepBarrier)) return;
+	if (shots && go) {
+		// The other slices, from the ranks that fetched them; the root has them.
+		Lane l = laneOf(c, 0, word);
+		u64 own = word(l.at + 2 + c.world + c.rank), mine = word(l.at + 2 + c.rank);
+		auto from = [&](u32 p, u32 more) {
+			u64 lo = share(l.units, p, c.world), hi = share(l.units, p + 1, c.world);
+			u64 b = 16 * (lo + share(hi - lo, c.block + more, c.blocks));
+			return b < l.bytes ? b : l.bytes;
+		};
+		gather(c.world, c.rank, 16 * (l.units / c.world / c.blocks + 2), l.log,
+			[&](u32 p) { return (c.rank == root ? mine : p == c.rank ? own : word(l.at + 2 + c.world + p)) + from(p, 0); },
+			[&](u32 p) { return own + from(p, 0); }, [&](u32 p) { return from(p, 1) - from(p, 0); });
+	}
+	if (!push && go) meet(c);
+	if (!inject(c, StepLeave)) return;
+	finish(c);
+}

@@ -1,0 +1,153 @@
+package tandem
+
+import (
+	"encoding/binary"
+	"time"
+
+	"example.com/tandem/api"
+	"example.com/tandem/api/gpu"
+	"example.com/tandem/hw/host"
+)
+
+// Fault stops a rank for a while at a step of its next calls, or for good, for
+// tests of deadlines and blame.
+type Fault struct {
+	Rank  int
+	Step  Step
+	Delay time.Duration // 0 stops it for good
+}
+
+// Engine is a team's part of host.Team.
+type Engine struct {
+	config     *config
+	machine    *host.Machine
+	gpus       []*host.GPU
+	place      []int
+	local      [][]int // ranks of each GPU
+	functions  []functions
+	pages      []host.Page // of each rank
+	boxes      []gpu.Ptr
+	stages     []gpu.Ptr
+	generation uint64
+	most       int // largest grid of a rank
+	arrive     time.Duration
+	progress   time.Duration
+	fault      *Fault
+	skew       map[int]uint64 // added to the hash of a GPU's header, for tests
+}
+
+type functions struct{ reduce, copy gpu.Function }
+
+// Admit says whether tandem takes a call.
+func (e *Engine) Admit(call *api.Call) error { return e.config.admit(call) }
+
+// Deadlines are those of the team, scaled.
+func (e *Engine) Deadlines() (arrive, progress time.Duration) { return e.arrive, e.progress }
+
+// Inject makes the next calls fail; nil ends that.
+func (e *Engine) Inject(f *Fault) { e.fault = f }
+
+// words is the number of words that describe the lanes.
+func words(call *api.Call) int { return call.Lanes() * (2 + 2*call.Ranks) }
+
+// TableBytes is the size of the words where they are too many for parameters.
+func (e *Engine) TableBytes(call *api.Call) int {
+	if n := words(call); n > inlineWords {
+		return 8 * n
+	}
+	return 0
+}
+
+// Table is the words of a call that do not fit the parameters.
+func (e *Engine) Table(call *api.Call, mem []host.Buffers) []byte {
+	if e.TableBytes(call) == 0 {
+		return nil
+	}
+	return e.words(call, mem)
+}
+
+// words are count, type, sources and destinations of each lane.
+func (e *Engine) words(call *api.Call, mem []host.Buffers) []byte {
+	out := make([]byte, 0, 8*words(call))
+	add := func(v uint64) { out = binary.LittleEndian.AppendUint64(out, v) }
+	scheme := e.config.scheme(call)
+	if call.Ranks == 1 {
+		scheme.Op = api.NoOp
+	}
+	for i := range call.Lanes() {
+		l := call.Lane(i)
+		add(uint64(l.Count))
+		add(typeWord(l.DType, scheme))
+		for r := range mem {
+			add(uint64(mem[r][i].Src))
+		}
+		for r := range mem {
+			add(uint64(mem[r][i].Dst))
+		}
+	}
+	return out
+}
+
+// Bind makes the launch of a call for each GPU.
+func (e *Engine) Bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr) (host.Bound, error) {
+	if err := e.checkBuffers(call, mem); err != nil {
+		return nil, err
+	}
+	p := e.config.plan(call, e.most)
+	inline := make([]byte, 8*inlineWords)
+	if e.TableBytes(call) == 0 {
+		copy(inline, e.words(call, mem))
+	}
+	flags := uint32(0)
+	if call.InPlace != api.OutOfPlace {
+		flags |= flagInPlace
+	}
+	faultRank, faultStep, faultCycles := ^uint32(0), uint32(0), uint64(0)
+	if f := e.fault; f != nil {
+		faultRank, faultStep, faultCycles = uint32(f.Rank), uint32(f.Step), e.cycles(f.Delay)
+	}
+	step := make([]gpu.Launch, len(e.gpus))
+	for i := range e.gpus {
+		f := e.functions[i].copy
+		if p.reduce {
+			f = e.functions[i].reduce
+		}
+		a := new(gpu.Args).Ptr(e.table(i)).Ptr(tables[i]).Uint64(e.generation).Uint64(host.Hash(call) + e.skew[i]).Uint64(faultCycles)
+		a.Uint32(p.collective).Uint32(p.path).Uint32(uint32(p.blocks)).Uint32(uint32(call.Lanes())).Uint32(uint32(call.Root)).Uint32(flags)
+		a.Uint32(faultRank).Uint32(faultStep).Struct(inline, 8)
+		step[i] = gpu.Launch{Function: f, Grid: gpu.Dim3{X: uint32(p.blocks * len(e.local[i]))}, Block: gpu.Dim3{X: threads}, Cooperative: true, Args: a}
+	}
+	return host.Bound{step}, nil
+}
+
+// table is the address of the team table of a GPU.
+func (e *Engine) table(i int) gpu.Ptr { return e.pages[e.local[i][0]].Device.Add(pageTable) }
+
+// cycles is a time on the fastest clock of the team's GPUs.
+func (e *Engine) cycles(d time.Duration) uint64 {
+	most := 0
+	for _, g := range e.gpus {
+		most = max(most, g.Context.Device().Info().ClockKHz)
+	}
+	return uint64(most) * uint64(d/time.Microsecond) / 1000
+}
+
+// checkBuffers refuses, before anything is launched, addresses that no kernel
+// could use: misaligned, freed, of another device or too near the end.
+func (e *Engine) checkBuffers(call *api.Call, mem []host.Buffers) error {
+	for r, lanes := range mem {
+		for i, b := range lanes {
+			size := int64(call.Lane(i).DType.Size())
+			for _, one := range []struct {
+				name  string
+				p     gpu.Ptr
+				bytes int64
+			}{{"source", b.Src, call.SrcElems(i) * size}, {"destination", b.Dst, call.DstElems(i) * size}} {
+				if err := e.checkBuffer(r, i, one.name, one.p, size, one.bytes); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package tandem
+
+// The numbers of hw/kernels/src/layout.h; a test reads that file.
+
+// Limits.
+const (
+	MaxRanks  = 72
+	maxBlocks = 64
+	peers     = 128
+	threads   = 256 // a block
+)
+
+// The control page of a rank.
+const (
+	pageGeneration = 0
+	pageEpoch      = 8
+	pageOwner      = 16
+	pageLeave      = 20
+	pageAbort      = 24
+	pageClaim      = 28
+	pageHeaders    = 256
+	pageFlags      = pageHeaders + 2*peers*16
+	pageTable      = pageFlags + maxBlocks*peers*8
+	pageBytes      = pageTable + 4096
+)
+
+// The team table, from pageTable on in the page of a GPU's first rank.
+const (
+	tableWorld    = 0
+	tableSlot     = 8
+	tableArrive   = 16
+	tableProgress = 24
+	tableStage    = 32
+	tablePages    = 64
+	tableBoxes    = tablePages + MaxRanks*8
+	tableStages   = tableBoxes + MaxRanks*8
+	tableReports  = tableStages + MaxRanks*8
+	tableLocal    = tableReports + MaxRanks*8
+)
+
+// The report of a rank in pinned memory.
+const (
+	reportStop  = 0
+	reportFault = 8
+	reportStep  = 12
+	reportEpoch = 16
+	reportPeer  = 24
+	reportBlock = 28
+	reportHash  = 32
+	reportBytes = 64
+)
+
+// Reasons why a thread gives up.
+const (
+	reasonFine = iota
+	reasonDeadline
+	reasonAborted
+	reasonDiffers
+	reasonClaimed
+	reasonStopped
+)
+
+// Step is a point of a call in a kernel.
+type Step uint32
+
+// The steps, in order.
+const (
+	StepEntry Step = iota
+	StepHeader
+	StepAgreed
+	StepPushed
+	StepData
+	StepBarrier
+	StepLeave
+	steps
+)
+
+// Steps lists them.
+func Steps() []Step {
+	var all []Step
+	for s := StepEntry; s < steps; s++ {
+		all = append(all, s)
+	}
+	return all
+}
+
+// String is what errors call the step.
+func (s Step) String() string {
+	return [...]string{"entry", "the headers", "the agreement", "the pushed data", "the data", "a barrier", "the end"}[min(s, StepLeave)]
+}
+
+// Collectives as the kernels number them.
+const (
+	kernelAllReduce = iota
+	kernelReduceScatter
+	kernelAllGather
+	kernelBroadcast
+	kernelAllToAll
+)
+
+// Paths as the kernels number them.
+const (
+	pathPush = iota
+	pathDirect
+	pathTwoShot
+	pathStaged
+)
+
+const inlineWords = 148
+
+const flagInPlace = 1
