@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -65,17 +64,16 @@ func goldenLines(t *testing.T) []goldenLine {
 func TestGolden(t *testing.T) {
 	all := os.Getenv("TANDEM_EXHAUSTIVE") == "1"
 	for _, o := range implementations() {
-		for i, line := range goldenLines(t) {
-			if testing.Short() && i%10 != 0 {
+		for i, same := range sameOperations(goldenLines(t)) {
+			if testing.Short() && !all && i%10 != 0 {
 				continue
 			}
-			t.Run(fmt.Sprintf("%+v/%s/%s", o, line.DType, line.Op), func(t *testing.T) {
-				start := time.Now()
-				if len(line.Rows) == 1 {
-					goldenWidening(t, o, line)
+			t.Run(goldenName(o, same), func(t *testing.T) {
+				if len(same[0].Rows) == 1 {
+					goldenWidening(t, o, same[0])
 					return
 				}
-				// The rows at 0x7C and 0x7F hold f16's and bf16's infinities and NaNs.
+				// Rows 0x7C and 0x7F hold the infinities and NaNs of f16 and bf16.
 				rows := []int{(0x7C + 37*i) & 0xFF}
 				if all {
 					rows = rows[:0]
@@ -83,13 +81,46 @@ func TestGolden(t *testing.T) {
 						rows = append(rows, g)
 					}
 				}
-				checkRows(t, o, line, rows)
+				start := time.Now()
+				checkRows(t, o, same, rows)
 				if all {
 					t.Logf("%v for 2^32 results", time.Since(start).Round(time.Millisecond))
 				}
 			})
 		}
 	}
+}
+
+// sameOperations groups the lines that are one operation under two names, so that
+// it is computed once.
+func sameOperations(lines []goldenLine) [][]goldenLine {
+	var groups [][]goldenLine
+	at := map[string]int{}
+	for _, l := range lines {
+		key := l.DType + " " + l.Op
+		if s, ok := goldenSchemes[l.Op]; ok {
+			key = fmt.Sprintf("%s %+v", l.DType, s)
+		}
+		if i, ok := at[key]; ok {
+			groups[i] = append(groups[i], l)
+			continue
+		}
+		at[key] = len(groups)
+		groups = append(groups, []goldenLine{l})
+	}
+	return groups
+}
+
+func goldenName(o Options, same []goldenLine) string {
+	name := assembly()
+	if o.Portable {
+		name = "portable"
+	}
+	name += "/" + same[0].DType + "/" + same[0].Op
+	for _, l := range same[1:] {
+		name += "=" + l.Op
+	}
+	return name
 }
 
 // goldenWidening checks the line of the conversions to f32.
@@ -113,8 +144,8 @@ func everyB() []byte {
 	return p
 }
 
-// checkRows computes the rows on all processors and compares them.
-func checkRows(t *testing.T, o Options, line goldenLine, rows []int) {
+// checkRows computes the rows on all processors and compares them with every line.
+func checkRows(t *testing.T, o Options, same []goldenLine, rows []int) {
 	todo := make(chan int, len(rows))
 	for _, g := range rows {
 		todo <- g
@@ -123,11 +154,13 @@ func checkRows(t *testing.T, o Options, line goldenLine, rows []int) {
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			run := newPairs(o, line)
+			run := newPairs(o, same[0])
 			for g := range todo {
-				want, _ := strconv.ParseUint(line.Rows[g], 16, 64)
-				if got := run.row(g); got != want {
-					t.Errorf("row %#02x: hash %016x, recorded %016x", g, got, want)
+				got := fmt.Sprintf("%016x", run.row(g))
+				for _, line := range same {
+					if got != line.Rows[g] {
+						t.Errorf("%s row %#02x: hash %s, recorded %s", line.Op, g, got, line.Rows[g])
+					}
 				}
 			}
 		})
