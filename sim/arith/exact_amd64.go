@@ -44,8 +44,7 @@ const fixUnit = 4 * unit
 
 // assemblyExact makes the kernel of a sum rounded once.
 func (o Options) assemblyExact(d num.DType, s num.Scheme, n, elements int) func(dst []byte, srcs [][]byte) {
-	// An exact zero has the sign that IEEE addition gives it, unless rounding down.
-	if s.Last == num.Down || n > 1<<10 || !hasAssembly || o.Portable {
+	if n > 1<<10 || !hasAssembly || o.Portable {
 		return nil
 	}
 	t := &exactTile{
@@ -105,6 +104,9 @@ func (t *exactTile) reduce(dst []byte, srcs [][]byte) {
 			}
 			t.findFixes(e, whole, whole, srcs)
 		}
+		if t.single.last == num.Down {
+			t.fixZeros(acc, whole, srcs)
+		}
 		e.finish(dst[:whole], acc)
 		for _, f := range t.fixes {
 			num.Store(t.d, dst[f.at:], f.bits)
@@ -163,6 +165,18 @@ func (t *exactTile) findFixes(e exactSteps, bytes, limit int, srcs [][]byte) boo
 		}
 	}
 	return true
+}
+
+// fixZeros sums zeros again: the steps round to nearest even, and an exact zero
+// of two signs is -0 only when rounding down.
+func (t *exactTile) fixZeros(acc []byte, bytes int, srcs [][]byte) {
+	size := t.d.Size()
+	wide := len(acc) / (bytes / size)
+	for i := range bytes / size {
+		if wide == 4 && get32(acc, 4*i)<<1 == 0 || wide == 8 && get64(acc, 8*i)<<1 == 0 {
+			t.fixes = append(t.fixes, fix{i * size, t.single.element(i*size, srcs)})
+		}
+	}
 }
 
 // over reports whether exponents are too far apart, or too great, in some place.

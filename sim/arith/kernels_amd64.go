@@ -740,6 +740,42 @@ func narrowBF16Away(dst []byte, src []byte)
 //go:noescape
 func narrowF16Away(dst []byte, src []byte)
 
+// narrowBF16Up is, with dst as a slice of bf16, src of f32 and len(dst) a multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = num.Convert(num.BF16, num.F32, src[i], num.Up)
+//	}
+//
+//go:noescape
+func narrowBF16Up(dst []byte, src []byte)
+
+// narrowF16Up is, with dst as a slice of f16, src of f32 and len(dst) a multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = num.Convert(num.F16, num.F32, src[i], num.Up)
+//	}
+//
+//go:noescape
+func narrowF16Up(dst []byte, src []byte)
+
+// narrowBF16Down is, with dst as a slice of bf16, src of f32 and len(dst) a multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = num.Convert(num.BF16, num.F32, src[i], num.Down)
+//	}
+//
+//go:noescape
+func narrowBF16Down(dst []byte, src []byte)
+
+// narrowF16Down is, with dst as a slice of f16, src of f32 and len(dst) a multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = num.Convert(num.F16, num.F32, src[i], num.Down)
+//	}
+//
+//go:noescape
+func narrowF16Down(dst []byte, src []byte)
+
 // oddF64ToF32 is, with dst as a slice of f32, src of f64 and len(dst) a multiple of 16,
 //
 //	for i := range dst {

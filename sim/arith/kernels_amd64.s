@@ -4837,6 +4837,166 @@ below16:
 	VZEROUPPER
 	RET
 
+// func narrowBF16Up(dst []byte, src []byte)
+// Requires: AVX, AVX2
+TEXT ·narrowBF16Up(SB), NOSPLIT, $0-48
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVL         $0x7fff0000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x0000ffff, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VMOVUPS   (DX)(BX*2), Y2
+	VCMPPS    $0x03, Y2, Y2, Y3
+	VPSRAD    $0x1f, Y2, Y4
+	VPANDN    Y1, Y4, Y4
+	VPADDD    Y4, Y2, Y2
+	VBLENDVPS Y3, Y0, Y2, Y2
+	VMOVUPS   32(DX)(BX*2), Y3
+	VCMPPS    $0x03, Y3, Y3, Y4
+	VPSRAD    $0x1f, Y3, Y5
+	VPANDN    Y1, Y5, Y5
+	VPADDD    Y5, Y3, Y3
+	VBLENDVPS Y4, Y0, Y3, Y3
+	VPSRLD    $0x10, Y2, Y2
+	VPSRLD    $0x10, Y3, Y3
+	VPACKUSDW Y3, Y2, Y2
+	VPERMQ    $0xd8, Y2, Y2
+	VMOVDQU   Y2, (AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+// func narrowF16Up(dst []byte, src []byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·narrowF16Up(SB), NOSPLIT, $0-48
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVL         $0x7fffe000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x80000000, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VMOVUPS   (DX)(BX*2), Y1
+	VCMPPS    $0x03, Y1, Y1, Y2
+	VBLENDVPS Y2, Y0, Y1, Y1
+	VCVTPS2PH $0x02, Y1, (AX)(BX*1)
+	VMOVUPS   32(DX)(BX*2), Y1
+	VCMPPS    $0x03, Y1, Y1, Y2
+	VBLENDVPS Y2, Y0, Y1, Y1
+	VCVTPS2PH $0x02, Y1, 16(AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+// func narrowBF16Down(dst []byte, src []byte)
+// Requires: AVX, AVX2
+TEXT ·narrowBF16Down(SB), NOSPLIT, $0-48
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVL         $0x7fff0000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x0000ffff, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VMOVUPS   (DX)(BX*2), Y2
+	VCMPPS    $0x03, Y2, Y2, Y3
+	VPSRAD    $0x1f, Y2, Y4
+	VPAND     Y1, Y4, Y4
+	VPADDD    Y4, Y2, Y2
+	VBLENDVPS Y3, Y0, Y2, Y2
+	VMOVUPS   32(DX)(BX*2), Y3
+	VCMPPS    $0x03, Y3, Y3, Y4
+	VPSRAD    $0x1f, Y3, Y5
+	VPAND     Y1, Y5, Y5
+	VPADDD    Y5, Y3, Y3
+	VBLENDVPS Y4, Y0, Y3, Y3
+	VPSRLD    $0x10, Y2, Y2
+	VPSRLD    $0x10, Y3, Y3
+	VPACKUSDW Y3, Y2, Y2
+	VPERMQ    $0xd8, Y2, Y2
+	VMOVDQU   Y2, (AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+// func narrowF16Down(dst []byte, src []byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·narrowF16Down(SB), NOSPLIT, $0-48
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVL         $0x7fffe000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x80000000, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VMOVUPS   (DX)(BX*2), Y1
+	VCMPPS    $0x03, Y1, Y1, Y2
+	VBLENDVPS Y2, Y0, Y1, Y1
+	VCVTPS2PH $0x01, Y1, (AX)(BX*1)
+	VMOVUPS   32(DX)(BX*2), Y1
+	VCMPPS    $0x03, Y1, Y1, Y2
+	VBLENDVPS Y2, Y0, Y1, Y1
+	VCVTPS2PH $0x01, Y1, 16(AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
 // func oddF64ToF32(dst []byte, src []byte)
 // Requires: AVX, AVX2
 TEXT ·oddF64ToF32(SB), NOSPLIT, $0-48

@@ -13,9 +13,13 @@ var narrowKernels = map[narrowKey]func(dst, src []byte){
 	{num.BF16, num.NearestEven}:  narrowBF16Nearest,
 	{num.BF16, num.TowardZero}:   narrowBF16Truncate,
 	{num.BF16, num.AwayFromZero}: narrowBF16Away,
+	{num.BF16, num.Up}:           narrowBF16Up,
+	{num.BF16, num.Down}:         narrowBF16Down,
 	{num.F16, num.NearestEven}:   narrowF16Nearest,
 	{num.F16, num.TowardZero}:    narrowF16Truncate,
 	{num.F16, num.AwayFromZero}:  narrowF16Away,
+	{num.F16, num.Up}:            narrowF16Up,
+	{num.F16, num.Down}:          narrowF16Down,
 }
 
 // assemblyConverter is the kernel of a conversion.

@@ -15,17 +15,21 @@ const (
 	nearest  rounding = "Nearest"
 	truncate rounding = "Truncate"
 	away     rounding = "Away"
+	up       rounding = "Up"
+	down     rounding = "Down"
 )
 
 var rule = map[rounding]string{
 	nearest:  "num.NearestEven",
 	truncate: "num.TowardZero",
 	away:     "num.AwayFromZero",
+	up:       "num.Up",
+	down:     "num.Down",
 }
 
 // narrowing makes the conversions that end a reduction.
 func narrowing() {
-	for _, r := range []rounding{nearest, truncate, away} {
+	for _, r := range []rounding{nearest, truncate, away, up, down} {
 		narrowFrom32(bf16, r)
 		narrowFrom32(f16, r)
 	}
@@ -42,7 +46,7 @@ func narrowFrom32(to format, r rounding) {
 		switch r {
 		case nearest:
 			add = broadcast(0x7FFF)
-		case away:
+		case away, up, down:
 			add = broadcast(0xFFFF)
 		}
 		blocks(to, off, end, []int{unit}, func(int) {
@@ -56,6 +60,15 @@ func narrowFrom32(to format, r rounding) {
 					halfUp(x, one, add)
 				case away:
 					VPADDD(add, x, x)
+				case up, down:
+					t := YMM()
+					VPSRAD(U8(31), x, t)
+					if r == up {
+						VPANDN(add, t, t)
+					} else {
+						VPAND(add, t, t)
+					}
+					VPADDD(t, x, x)
 				}
 				VBLENDVPS(mask, nan, x, x)
 				half[i] = x
@@ -71,13 +84,10 @@ func narrowFrom32(to format, r rounding) {
 			m := Mem{Base: dst, Index: off, Scale: 1, Disp: 16 * i}
 			VMOVUPS(Mem{Base: src, Index: off, Scale: 2, Disp: 32 * i}, x)
 			canonical(x, nan)
-			switch r {
-			case nearest:
-				VCVTPS2PH(U8(0), x, m)
-			case truncate:
-				VCVTPS2PH(U8(3), x, m)
-			case away:
+			if r == away {
 				awayF16(x, sign, m)
+			} else {
+				VCVTPS2PH(U8(map[rounding]uint8{nearest: 0, down: 1, up: 2, truncate: 3}[r]), x, m)
 			}
 		}
 	})
