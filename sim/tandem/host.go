@@ -51,7 +51,7 @@ var hostTable = [hostParts]struct {
 	hNoLaunch: {steps(6), (*host).noLaunch},
 	hBroken:   {steps(5), (*host).broken},
 	hCrashed:  {steps(1), (*host).crashed},
-	hFailed:   {func(h *host) int { return failedSteps + h.ranks() - 1 }, (*host).failed},
+	hFailed:   {steps(7), (*host).failed},
 	hLeft:     {func(h *host) int { return leftSteps * (h.ranks() - 1) }, (*host).left},
 	hOver:     {steps(2), (*host).over},
 	hLost:     {steps(1), (*host).lost},
@@ -108,14 +108,17 @@ func (h *host) start(s *machine.Step, i int) {
 		store(s, h.word(wBusy), 1, machine.Release, machine.System)
 		s.Note = noteBusy
 	case 2:
-		count(s, h.temp(tLaunched))
-		s.Note = noteLaunch
+		launched(s, h.temp(tLaunched))
 	}
+}
+
+func launched(s *machine.Step, event machine.Ref) {
+	s.Kind, s.Word, s.Note = machine.Record, event, noteLaunch
 }
 
 // ended waits for the kernel to have ended.
 func (h *host) ended(s *machine.Step, d machine.Deadline, otherwise int) {
-	s.Kind, s.Word, s.Value = machine.Await, h.temp(tEnded), uint64(h.grid)
+	h.allGone(s, 0)
 	s.Deadline, s.Else, s.Note = d, otherwise, noteKernel
 }
 
@@ -165,7 +168,7 @@ func (h *host) noLaunch(s *machine.Step, i int) {
 	case 1:
 		swapOnce(s, h.word(wState), state(causeLaunch, h.rank), h.starts[hNoLaunch]+2)
 	case 2:
-		count(s, h.temp(tLaunched)) // so that the model's CTAs end
+		launched(s, h.temp(tLaunched)) // so that the model's CTAs end
 	default:
 		h.stop(s, i-3)
 	}
@@ -201,27 +204,29 @@ func (h *host) crashed(s *machine.Step, i int) {
 
 // failed: the kernel has ended, so it has left, whatever it could still say.
 func (h *host) failed(s *machine.Step, i int) {
-	switch n := h.ranks() - 1; i {
+	next := h.starts[hFailed] + i + 1
+	switch i {
 	case 0:
 		storeOf(s, h.word(wLeft), h.word(wEntered), 0, machine.Release, machine.System)
 	case 1:
 		store(s, h.word(wPoison), 1, machine.Release, machine.System)
 	case 2:
-		swapOnce(s, h.word(wAbort), state(causeAborted, h.rank), h.starts[hFailed]+3)
+		swapOnce(s, h.word(wAbort), state(causeAborted, h.rank), next)
 	case 3:
-		swapOnce(s, h.word(wState), 0, h.starts[hFailed]+4)
+		swapOnce(s, h.word(wState), 0, next)
 		s.Base = h.word(wAbort)
-	case n + 4: // a peer that comes in later sees the abort, or we see it in
+	case 4:
+		if h.ranks() > 1 {
+			storeOf(s, machine.Ref{}, h.word(wAbort), 0, machine.Release, machine.System)
+			h.everyPeer(s, func(peer int) machine.Ref { return ref(peer, wAbort) })
+			s.Note = noteAbort
+		}
+	case 5: // a peer that comes in later sees the abort, or we see it in
 		fence(s)
-	case n + 5:
+	case 6:
 		s.Kind = machine.Begin
-	default:
-		storeOf(s, ref(h.peer(i-4), wAbort), h.word(wAbort), 0, machine.Release, machine.System)
-		s.Note = noteAbort
 	}
 }
-
-const failedSteps = 6
 
 const leftSteps = 4
 
@@ -278,9 +283,10 @@ func (h *host) returned(s *machine.Step, i int) {
 
 // given makes a step a copy of one that was given; a jump to -1 leads to end.
 func given(s, from *machine.Step, end int) {
-	srcs := append(s.Srcs[:0], from.Srcs...)
+	srcs, more := s.Srcs, s.More
 	*s = *from
-	if s.Srcs = srcs; s.Else < 0 {
+	s.Srcs, s.More = append(srcs[:0], from.Srcs...), append(more[:0], from.More...)
+	if s.Else < 0 {
 		s.Else = end
 	}
 }

@@ -21,10 +21,11 @@ import (
 // epoch lives in device memory and picks the half of the boxes; no argument of
 // the launch depends on it, so a captured launch can be replayed.
 //
-// A wait that expires records whom it waited for, tells every peer to abort, and
-// leaves; so does one that is aborted. Before a group of waits the abort word is
-// looked at once without recording, so that a rank which comes late to a dead
-// call does not claim to have waited.
+// A warp signals all peers at once and waits for all at once. A wait that ends
+// without what it waited for goes on peer by peer, to the first that is missing:
+// it records whom it waited for, tells every peer to abort, and leaves. Before a
+// wait the abort word is looked at once without recording, so that a rank which
+// comes late to a dead call does not claim to have waited.
 type kernel struct {
 	*launch
 	block  int
@@ -42,6 +43,7 @@ type phase struct {
 	which  uint8 // of signals and awaits: the flag phase
 	chunk  int32
 	start  int32 // index of its first step
+	twin   int32 // of a wait: where its missing peers are looked for; there: the step after the wait
 }
 
 type phaseKind uint8
@@ -55,6 +57,7 @@ const (
 	pStamp
 	pCheck
 	pAgree
+	pSame
 	pArrivals
 	pStage
 	pSignal
@@ -63,7 +66,10 @@ const (
 	pGather
 	pUnstage
 	pOver
-	pLeave
+	pLateHeaders
+	pOthers
+	pLateLines
+	pLateFlags
 	pSkip
 	pRecord
 	pAbort
@@ -73,6 +79,7 @@ const (
 	pPoisoned
 	pUnstarted
 	pCrash
+	pLeave
 	pEnd
 	phaseKinds
 )
@@ -82,33 +89,38 @@ var phaseTable = [phaseKinds]struct {
 	size func(*kernel, *phase) int
 	step func(*kernel, *machine.Step, *phase, int)
 }{
-	pEnter:     {(*kernel).enterSize, (*kernel).enter},
-	pClaim:     {(*kernel).claimSize, (*kernel).claim},
-	pParity:    {one, (*kernel).parity},
-	pHeaders:   {(*kernel).headersSize, (*kernel).headers},
-	pPush:      {(*kernel).pushSize, (*kernel).push},
-	pStamp:     {(*kernel).stampSize, (*kernel).stamp},
-	pCheck:     {(*kernel).checkSize, (*kernel).check},
-	pAgree:     {(*kernel).agreeSize, (*kernel).agree},
-	pArrivals:  {(*kernel).arrivalsSize, (*kernel).arrivals},
-	pStage:     {(*kernel).stageSize, (*kernel).stage},
-	pSignal:    {(*kernel).signalSize, (*kernel).signal},
-	pAwait:     {(*kernel).awaitSize, (*kernel).await},
-	pWork:      {(*kernel).workSize, (*kernel).work},
-	pGather:    {(*kernel).gatherSize, (*kernel).gather},
-	pUnstage:   {(*kernel).unstageSize, (*kernel).unstage},
-	pOver:      {one, (*kernel).over},
-	pLeave:     {(*kernel).leaveSize, (*kernel).leave},
-	pSkip:      {(*kernel).skipSize, (*kernel).skip},
-	pRecord:    {(*kernel).recordSize, (*kernel).record},
-	pAbort:     {(*kernel).abortSize, (*kernel).abort},
-	pQuiet:     {(*kernel).quietSize, (*kernel).quiet},
-	pTwoCalls:  {(*kernel).twoCallsSize, (*kernel).twoCalls},
-	pStale:     {departSize, (*kernel).depart},
-	pPoisoned:  {departSize, (*kernel).depart},
-	pUnstarted: {departSize, (*kernel).depart},
-	pCrash:     {(*kernel).crashSize, (*kernel).crash},
-	pEnd:       {none, nil},
+	pEnter:       {(*kernel).enterSize, (*kernel).enter},
+	pClaim:       {(*kernel).claimSize, (*kernel).claim},
+	pParity:      {one, (*kernel).parity},
+	pHeaders:     {(*kernel).headersSize, (*kernel).headers},
+	pPush:        {(*kernel).pushSize, (*kernel).push},
+	pStamp:       {(*kernel).stampSize, (*kernel).stamp},
+	pCheck:       {(*kernel).checkSize, (*kernel).check},
+	pAgree:       {(*kernel).checkSize, (*kernel).agree},
+	pSame:        {(*kernel).sameSize, (*kernel).same},
+	pArrivals:    {(*kernel).arrivalsSize, (*kernel).arrivals},
+	pStage:       {(*kernel).stageSize, (*kernel).stage},
+	pSignal:      {(*kernel).signalSize, (*kernel).signal},
+	pAwait:       {one, (*kernel).await},
+	pWork:        {(*kernel).workSize, (*kernel).work},
+	pGather:      {(*kernel).gatherSize, (*kernel).gather},
+	pUnstage:     {(*kernel).unstageSize, (*kernel).unstage},
+	pOver:        {one, (*kernel).over},
+	pLateHeaders: {(*kernel).lateHeadersSize, (*kernel).lateHeaders},
+	pOthers:      {(*kernel).othersSize, (*kernel).others},
+	pLateLines:   {(*kernel).lateLinesSize, (*kernel).lateLines},
+	pLateFlags:   {(*kernel).lateFlagsSize, (*kernel).lateFlags},
+	pSkip:        {(*kernel).skipSize, (*kernel).skip},
+	pRecord:      {(*kernel).recordSize, (*kernel).record},
+	pAbort:       {(*kernel).abortSize, (*kernel).abort},
+	pQuiet:       {(*kernel).quietSize, (*kernel).quiet},
+	pTwoCalls:    {(*kernel).twoCallsSize, (*kernel).twoCalls},
+	pStale:       {(*kernel).departSize, (*kernel).depart},
+	pPoisoned:    {(*kernel).departSize, (*kernel).depart},
+	pUnstarted:   {(*kernel).departSize, (*kernel).depart},
+	pCrash:       {(*kernel).crashSize, (*kernel).crash},
+	pLeave:       {(*kernel).leaveSize, (*kernel).leave},
+	pEnd:         {none, nil},
 }
 
 func none(*kernel, *phase) int { return 0 }
@@ -121,10 +133,10 @@ func newKernel(l *launch, block int) *kernel {
 		k.add(phase{kind: kind})
 	}
 	k.body(0)
-	k.add(phase{kind: pOver})
 	k.odd = k.size
 	k.body(1)
-	for kind := pLeave; kind <= pEnd; kind++ {
+	k.diagnoses()
+	for kind := pSkip; kind <= pEnd; kind++ {
 		k.labels[kind] = int32(k.size)
 		k.add(phase{kind: kind})
 	}
@@ -150,7 +162,7 @@ func (k *kernel) body(parity uint8) {
 		add(pCheck, which, chunk)
 		add(pAwait, which, chunk)
 	}
-	for _, kind := range []phaseKind{pHeaders, pPush, pStamp, pCheck, pAgree} {
+	for _, kind := range []phaseKind{pHeaders, pPush, pStamp, pCheck, pAgree, pSame} {
 		add(kind, 0, 0)
 	}
 	switch k.path {
@@ -174,6 +186,23 @@ func (k *kernel) body(parity uint8) {
 			barrier(phaseDone, chunk)
 			add(pUnstage, 0, chunk)
 		}
+	}
+	add(pOver, 0, 0)
+}
+
+// diagnoses adds, for every wait, the steps that find the peer it misses.
+func (k *kernel) diagnoses() {
+	late := map[phaseKind]phaseKind{pAgree: pLateHeaders, pSame: pOthers, pArrivals: pLateLines, pAwait: pLateFlags}
+	for i := range k.phases {
+		p := &k.phases[i]
+		kind, ok := late[p.kind]
+		if !ok {
+			continue
+		}
+		twin := *p
+		twin.kind, twin.twin = kind, p.start+int32(phaseTable[p.kind].size(k, p))
+		p.twin = int32(k.size)
+		k.add(twin)
 	}
 }
 

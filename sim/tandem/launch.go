@@ -11,12 +11,11 @@ import (
 type launch struct {
 	*decision
 	rank       int
-	previous   *launch // on the same stream
-	hash       uint64  // of what the ranks must agree on
-	generation uint64  // of the team when it was launched
-	ticket     uint64  // of this launch, never 0
-	laneBase   int32   // first lane of the call in the memory of the run
-	temps      int64   // first temp of the launch
+	hash       uint64 // of what the ranks must agree on
+	generation uint64 // of the team when it was launched
+	ticket     uint64 // of this launch, never 0
+	laneBase   int32  // first lane of the call in the memory of the run
+	temps      int64  // first temp of the launch
 	inPlace    api.InPlace
 
 	// What the caller does before the call and when it has returned; nil is

@@ -170,10 +170,9 @@ func stateText(word uint64) string {
 const (
 	tLaunched  = iota // event: the host has launched the kernel
 	tCancelled        // the launch failed, there is no kernel
-	tEnded            // event: CTAs that have ended
 	tCrashed          // the driver's word that the kernel failed
 	tOutcome          // what the host found, see outcomes
-	tGone             // a word a block: it touches nothing any more
+	tGone             // a word a block: it has ended, and touches nothing any more
 )
 
 // temps is the number of temps of one launch.

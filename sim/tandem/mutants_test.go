@@ -108,7 +108,7 @@ var mutants = []struct {
 	})},
 	{"an epoch for each block", "grids", perBlockEpoch},
 	{"an error while a peer may still read", "faults", onStep(is(machine.Wait, noteLeft), drop)},
-	{"an error while the own kernel may still store", "faults", onStep(is(machine.Await, noteKernel), func(s *machine.Step) { s.Value = 1 })},
+	{"an error while the own kernel may still store", "faults", onStep(is(machine.Wait, noteKernel), func(s *machine.Step) { s.More = s.More[:0] })},
 	{"no wait for headers", "streams", onStep(func(s *machine.Step) bool {
 		return s.Note == noteHeader && (s.Kind == machine.Wait || s.Kind == machine.Test)
 	}, drop)},

@@ -17,8 +17,8 @@ func (k *kernel) span(chunk int64, r int) span {
 // piecesOf is the number of pieces of this block's span of the phase's chunk.
 func (k *kernel) piecesOf(p *phase) int { return k.pieces(k.span(int64(p.chunk), k.rank)) }
 
-// flagged makes the step write or want the flag of this epoch on lines.
-func (k *kernel) flagged(s *machine.Step) { s.Base = k.epoch() }
+// lined makes the step write or want the flag of this epoch on lines.
+func (k *kernel) lined(s *machine.Step) { s.Base = k.epoch() }
 
 // push sends lines to the peers' boxes.
 func (k *kernel) pushSize(p *phase) int {
@@ -33,7 +33,7 @@ func (k *kernel) push(s *machine.Step, p *phase, i int) {
 	n := k.pieces(in)
 	to, pc := k.peer(i/n), k.piece(in, i%n)
 	move(s, k.box(to, k.rank, int(p.parity), pc), k.user(k.rank, machine.Src, k.blockOf(to), pc), pc.bytes())
-	k.flagged(s)
+	k.lined(s)
 }
 
 // stamp gives a flag of this epoch to all lines of the own boxes that the call
@@ -93,32 +93,49 @@ func (k *kernel) stamp(s *machine.Step, p *phase, i int) {
 	if lo < hi {
 		s.Kind, s.Bytes = machine.Stamp, hi-lo
 		s.Dst = machine.Lines(to, k.rank, boxPlace(k.ranks(), int(p.parity), k.rank, lo))
-		k.flagged(s)
+		k.lined(s)
 	}
 }
 
-// arrivals waits for the peers' lines, one peer after another.
-func (k *kernel) arrivalsSize(p *phase) int {
+// senders is the number of peers that push to this rank.
+func (k *kernel) senders() int {
 	switch {
 	case !k.base.Rooted():
-		return (k.ranks() - 1) * k.piecesOf(p)
+		return k.ranks() - 1
 	case k.rank == k.call.Root:
+		return 0
+	}
+	return 1
+}
+
+func (k *kernel) sender(i int) int {
+	if k.base.Rooted() {
+		return k.call.Root
+	}
+	return k.peer(i)
+}
+
+// arrivals waits for the lines of all peers.
+func (k *kernel) arrivalsSize(p *phase) int {
+	if k.senders() == 0 {
 		return 0
 	}
 	return k.piecesOf(p)
 }
 
 func (k *kernel) arrivals(s *machine.Step, p *phase, i int) {
-	in := k.span(0, k.rank)
-	n := k.pieces(in)
-	from, pc := k.peer(i/n), k.piece(in, i%n)
-	if k.base.Rooted() {
-		from = k.call.Root
-	}
+	k.arrival(s, p, i)
+	k.patient(s, machine.Progress, machine.Nobody, int(p.twin))
+}
+
+// arrival makes the step a wait for the lines of a piece, of all peers.
+func (k *kernel) arrival(s *machine.Step, p *phase, i int) {
+	pc := k.piece(k.span(0, k.rank), i)
 	s.Kind, s.Bytes, s.Note = machine.Wait, pc.bytes(), noteLines
-	s.Srcs = append(s.Srcs, k.box(k.rank, from, int(p.parity), pc))
-	k.flagged(s)
-	k.patient(s, machine.Progress, from, k.recordAt(causeLines, from))
+	for n := range k.senders() {
+		s.Srcs = append(s.Srcs, k.box(k.rank, k.sender(n), int(p.parity), pc))
+	}
+	k.lined(s)
 }
 
 // stage copies this block's part of the source into the own stage.
@@ -194,7 +211,7 @@ func (k *kernel) work(s *machine.Step, p *phase, i int) {
 	n := k.pieces(in)
 	row, pc := i/n, k.piece(in, i%n)
 	if k.path == pathPush {
-		k.flagged(s)
+		k.lined(s)
 	}
 	if k.own(row) && !(k.path == pathTwoShot && k.staged) {
 		return

@@ -2,30 +2,34 @@ package tandem
 
 import "example.com/tandem/sim/machine"
 
-// depart are the last steps of every block, whatever happened: it touches
-// nothing any more, its status, the event. They end the kernel.
-const departSteps = 4
-
-func departSize(*kernel, *phase) int { return departSteps }
-
 // statuses is how a block ends that departs from a phase.
 var statuses = [phaseKinds]uint64{
 	pQuiet: statusAborted, pTwoCalls: statusTwoCalls, pStale: statusStale,
 	pPoisoned: statusPoisoned, pUnstarted: statusUnstarted, pCrash: statusCrashed,
 }
 
+// depart are the last steps of a block for which it did not go well: its status,
+// and that it touches nothing any more.
+func (k *kernel) departSize(*phase) int { return departSteps }
+
+const departSteps = 3
+
 func (k *kernel) depart(s *machine.Step, p *phase, i int) {
 	switch i {
 	case 0:
-		store(s, k.temp(tGone+int64(k.block)), 1, machine.Release, machine.GPU)
+		store(s, k.temp(tStatus(k.grid, k.block)), statuses[p.kind], machine.Release, machine.System)
 	case 1:
-		store(s, k.temp(tStatus(k.grid, k.block)), statuses[p.kind], machine.Release, machine.GPU)
+		k.isGone(s)
 	case 2:
-		count(s, k.temp(tEnded))
-	case 3:
 		jump(s, k.to(pEnd))
 		s.Fails = k.to(pEnd) // it has ended
 	}
+}
+
+// isGone ends a block: what its kernel's end is to the host.
+func (k *kernel) isGone(s *machine.Step) {
+	store(s, k.temp(tGone+int64(k.block)), 1, machine.Release, machine.System)
+	s.Note = noteGone
 }
 
 // siblings is how many blocks block 0 waits for before it leaves.
@@ -36,49 +40,56 @@ func (k *kernel) siblings() int {
 	return k.grid - 1
 }
 
-// gone waits for a sibling to touch nothing any more. It looks at no abort
+// gone waits for the siblings to touch nothing any more. It looks at no abort
 // word: an aborted sibling goes all by itself.
-func (k *kernel) gone(s *machine.Step, sibling, otherwise int) {
-	s.Kind, s.Word, s.Value = machine.Wait, k.temp(tGone+int64(sibling)), 1
-	s.Order, s.Scope = machine.Acquire, machine.GPU
-	s.Deadline, s.Else, s.Note = machine.Progress, otherwise, noteGone
+func (k *kernel) gone(s *machine.Step, otherwise int) {
+	k.allGone(s, 1)
+	s.Scope, s.Deadline, s.Else, s.Note = machine.GPU, machine.Progress, otherwise, noteGone
 }
 
-// leave ends a call that went well.
+// allGone makes the step a wait for the blocks from one on to be gone.
+func (l *launch) allGone(s *machine.Step, from int) {
+	s.Kind, s.Word, s.Value, s.Order = machine.Wait, l.temp(tGone+int64(from)), 1, machine.Acquire
+	for b := from + 1; b < l.grid; b++ {
+		s.More = append(s.More, l.temp(tGone+int64(b)))
+	}
+}
+
+// patience is the number of steps that waiting for siblings takes.
+func (k *kernel) patience() int { return 2 * min(k.siblings(), 1) }
+
+func (k *kernel) wait(s *machine.Step, i, otherwise int) {
+	if i == 0 {
+		s.Kind = machine.Begin
+		return
+	}
+	k.gone(s, otherwise)
+}
+
+// leave ends a call that went well. It comes last, so that it leads to the end.
 func (k *kernel) leaveSize(*phase) int {
 	if k.block > 0 {
-		return departSteps
+		return 1
 	}
-	return 1 + k.siblings() + leaveSteps + departSteps
+	return k.patience() + leaveSteps
 }
 
 const (
-	leaveSteps  = 4
-	leaveOwner  = 3 // of them
-	leaveOffset = 1 // of the first wait
+	leaveSteps = 5
+	leaveOwner = 3 // of them
 )
 
 func (k *kernel) leave(s *machine.Step, p *phase, i int) {
-	if k.block > 0 {
-		k.depart(s, p, i)
+	n := k.patience()
+	if k.block == 0 && i < n {
+		k.wait(s, i, k.to(pQuiet))
 		return
 	}
-	n := k.siblings()
-	switch i -= leaveOffset; {
-	case i < 0:
-		s.Kind = machine.Begin
-	case i < n:
-		k.gone(s, i+1, k.to(pQuiet))
-	case i >= n+leaveSteps:
-		k.depart(s, p, i-n-leaveSteps)
-	default:
-		k.hand(s, i-n)
+	if k.block > 0 {
+		k.isGone(s)
+		return
 	}
-}
-
-// hand gives the team to the next call.
-func (k *kernel) hand(s *machine.Step, i int) {
-	switch i {
+	switch i - n {
 	case 0:
 		storeOf(s, k.word(wLeft), k.epoch(), 0, machine.Release, machine.System)
 	case 1:
@@ -88,6 +99,8 @@ func (k *kernel) hand(s *machine.Step, i int) {
 		s.Mask, s.Note = flagMask, noteFlag
 	case leaveOwner:
 		store(s, k.word(wOwner), 0, machine.Release, machine.GPU)
+	case leaveSteps - 1:
+		k.isGone(s)
 	}
 }
 
@@ -104,7 +117,7 @@ func (k *kernel) skip(s *machine.Step, p *phase, i int) {
 		s.Kind, s.Word, s.Value, s.Order = machine.Add, k.epoch(), skipEpoch, machine.AcqRel
 		return
 	}
-	jump(s, k.to(pLeave)+leaveOffset+k.siblings()+leaveOwner)
+	jump(s, k.to(pLeave)+k.patience()+leaveOwner)
 }
 
 // record writes the state word: two steps for each cause and peer.
@@ -126,7 +139,7 @@ func (k *kernel) record(s *machine.Step, p *phase, i int) {
 
 // tell are the steps that end the call on this rank and on every peer. A rank
 // that has been told itself passes on by whom.
-func (k *kernel) tellSize() int { return 3 + k.ranks() - 1 }
+const tellSteps = 4
 
 func (k *kernel) tell(s *machine.Step, next, i int) {
 	switch i {
@@ -136,13 +149,16 @@ func (k *kernel) tell(s *machine.Step, next, i int) {
 		swapOnce(s, k.word(wAbort), state(causeAborted, k.rank), next)
 	case 2:
 		store(s, k.word(wPoison), 1, machine.Release, machine.System)
-	default:
-		storeOf(s, ref(k.peer(i-3), wAbort), k.word(wAbort), 0, machine.Release, machine.System)
-		s.Note = noteAbort
+	case 3:
+		if k.ranks() > 1 {
+			storeOf(s, machine.Ref{}, k.word(wAbort), 0, machine.Release, machine.System)
+			k.everyPeer(s, func(peer int) machine.Ref { return ref(peer, wAbort) })
+			s.Note = noteAbort
+		}
 	}
 }
 
-func (k *kernel) abortSize(*phase) int { return k.tellSize() }
+func (k *kernel) abortSize(*phase) int { return tellSteps }
 
 func (k *kernel) abort(s *machine.Step, p *phase, i int) {
 	k.tell(s, int(p.start)+i+1, i)
@@ -154,13 +170,13 @@ func (k *kernel) quietSize(*phase) int {
 	if k.block > 0 {
 		return quietSteps + departSteps
 	}
-	return quietSteps + 1 + k.siblings() + 2 + departSteps
+	return quietSteps + k.patience() + 2 + departSteps
 }
 
 const quietSteps = 3
 
 func (k *kernel) quiet(s *machine.Step, p *phase, i int) {
-	n, next := k.siblings(), int(p.start)+i+1
+	next := int(p.start) + i + 1
 	switch i {
 	case 0: // the siblings must know, whoever told this block
 		swapOnce(s, k.word(wAbort), 0, next)
@@ -173,21 +189,17 @@ func (k *kernel) quiet(s *machine.Step, p *phase, i int) {
 		store(s, k.word(wPoison), 1, machine.Release, machine.System)
 		return
 	}
-	departs := int(p.start) + k.quietSize(p) - departSteps
+	n, departs := k.patience(), k.quietSize(p)-departSteps
 	switch i -= quietSteps; {
-	case k.block > 0:
-		k.depart(s, p, i)
-	case i == 0:
-		s.Kind = machine.Begin
-	case i <= n:
-		k.gone(s, i, departs) // a sibling that stays keeps us from having left
-	case i == n+1:
+	case i >= departs-quietSteps:
+		k.depart(s, p, i+quietSteps-departs)
+	case i < n:
+		k.wait(s, i, int(p.start)+departs) // a sibling that stays keeps us from having left
+	case i == n:
 		swapOnce(s, k.word(wState), 0, next)
 		s.Base = k.word(wAbort)
-	case i == n+2:
-		storeOf(s, k.word(wLeft), k.epoch(), 0, machine.Release, machine.System)
 	default:
-		k.depart(s, p, i-n-3)
+		storeOf(s, k.word(wLeft), k.epoch(), 0, machine.Release, machine.System)
 	}
 }
 
@@ -196,18 +208,18 @@ func (k *kernel) twoCallsSize(*phase) int {
 	if k.block > 0 {
 		return 0
 	}
-	return 1 + k.tellSize() + departSteps
+	return 1 + tellSteps + departSteps
 }
 
 func (k *kernel) twoCalls(s *machine.Step, p *phase, i int) {
-	n := k.tellSize()
+	next := int(p.start) + i + 1
 	switch {
 	case i == 0:
-		swapOnce(s, k.word(wState), state(causeTwoCalls, k.rank), int(p.start)+1)
-	case i <= n:
-		k.tell(s, int(p.start)+i+1, i-1)
+		swapOnce(s, k.word(wState), state(causeTwoCalls, k.rank), next)
+	case i <= tellSteps:
+		k.tell(s, next, i-1)
 	default:
-		k.depart(s, p, i-1-n)
+		k.depart(s, p, i-1-tellSteps)
 	}
 }
 
