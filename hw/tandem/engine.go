@@ -15,6 +15,8 @@ type Fault struct {
 	Rank  int
 	Step  Step
 	Delay time.Duration // 0 stops it for good
+	// Differ makes the rank announce another call instead.
+	Differ bool
 }
 
 // Engine is a team's part of host.Team.
@@ -33,7 +35,6 @@ type Engine struct {
 	arrive     time.Duration
 	progress   time.Duration
 	fault      *Fault
-	skew       map[int]uint64 // added to the hash of a GPU's header, for tests
 }
 
 type functions struct{ reduce, copy gpu.Function }
@@ -105,6 +106,9 @@ func (e *Engine) Bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr) (hos
 	faultRank, faultStep, faultCycles := ^uint32(0), uint32(0), uint64(0)
 	if f := e.fault; f != nil {
 		faultRank, faultStep, faultCycles = uint32(f.Rank), uint32(f.Step), e.cycles(f.Delay)
+		if f.Differ {
+			flags, faultStep = flags|flagDiffers, uint32(steps)
+		}
 	}
 	step := make([]gpu.Launch, len(e.gpus))
 	for i := range e.gpus {
@@ -112,7 +116,7 @@ func (e *Engine) Bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr) (hos
 		if p.reduce {
 			f = e.functions[i].reduce
 		}
-		a := new(gpu.Args).Ptr(e.table(i)).Ptr(tables[i]).Uint64(e.generation).Uint64(host.Hash(call) + e.skew[i]).Uint64(faultCycles)
+		a := new(gpu.Args).Ptr(e.table(i)).Ptr(tables[i]).Uint64(e.generation).Uint64(host.Hash(call)).Uint64(faultCycles)
 		a.Uint32(p.collective).Uint32(p.path).Uint32(uint32(p.blocks)).Uint32(uint32(call.Lanes())).Uint32(uint32(call.Root)).Uint32(flags)
 		a.Uint32(faultRank).Uint32(faultStep).Struct(inline, 8)
 		step[i] = gpu.Launch{Function: f, Grid: gpu.Dim3{X: uint32(p.blocks * len(e.local[i]))}, Block: gpu.Dim3{X: threads}, Cooperative: true, Args: a}

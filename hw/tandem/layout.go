@@ -58,6 +58,7 @@ const (
 	reasonDiffers
 	reasonClaimed
 	reasonStopped
+	reasonKilled
 )
 
 // Step is a point of a call in a kernel.
@@ -108,4 +109,7 @@ const (
 
 const inlineWords = 148
 
-const flagInPlace = 1
+const (
+	flagInPlace = 1
+	flagDiffers = 2
+)

@@ -23,7 +23,7 @@ func Open(ctx context.Context, m *host.Machine, spec api.Spec, t api.TeamConfig)
 	if t.Ranks < 1 || t.Ranks > MaxRanks {
 		return nil, c.refuse(fmt.Sprintf("%d ranks", t.Ranks), "a team is one NVLink domain", fmt.Sprintf("1 to %d ranks", MaxRanks))
 	}
-	e := &Engine{config: c, machine: m, skew: map[int]uint64{}}
+	e := &Engine{config: c, machine: m}
 	if err := e.setDeadlines(t); err != nil {
 		return nil, err
 	}

@@ -77,6 +77,9 @@ func verdict(rank int, reports []report, call *api.Call) error {
 // for nobody or that was met before.
 func blame(rank int, reports []report) (chain []int, what string) {
 	first := reports[rank]
+	if first.reason == reasonKilled {
+		return []int{rank}, fmt.Sprintf("the rank was stopped at %s of call %d", first.step, first.epoch)
+	}
 	what = fmt.Sprintf("the deadline passed at %s of call %d, in block %d", first.step, first.epoch, first.block)
 	for {
 		chain = append(chain, rank)

@@ -45,7 +45,7 @@ enum {
 	ReportBytes = 64
 };
 
-enum Reason { Fine = 0, Deadline = 1, Aborted = 2, Differs = 3, Claimed = 4, Stopped = 5 };
+enum Reason { Fine = 0, Deadline = 1, Aborted = 2, Differs = 3, Claimed = 4, Stopped = 5, Killed = 6 };
 
 // The steps of a call, for reports and for injected delays.
 enum Step { StepEntry = 0, StepHeader = 1, StepAgreed = 2, StepPushed = 3, StepData = 4, StepBarrier = 5, StepLeave = 6 };
@@ -60,4 +60,5 @@ struct Words { u64 w[InlineWords]; };
 // Type is log2 of the size of an element | Kind << 8; Kind is for reductions.
 enum { TypeKind = 8 };
 
-enum { FlagInPlace = 1 };
+// With FlagDiffers the rank that a fault is injected into makes another call.
+enum { FlagInPlace = 1, FlagDiffers = 2 };

@@ -42,7 +42,7 @@ FN void record(const Call &c) {
 		fenceSystem();
 		storeWord(c.report + ReportFault, c.bad);
 	}
-	storeWord(c.page + PageAbort, c.bad);
+	if (c.bad != Killed) storeWord(c.page + PageAbort, c.bad);
 }
 
 // give up, for a reason. The other threads of the rank see it at their next
@@ -52,7 +52,7 @@ FN void giveUp(Call &c, u32 reason, u32 step, u32 peer) {
 	c.bad = reason;
 	c.step = step;
 	c.peer = peer;
-	if (reason != Aborted) storeWord(c.page + PageAbort, reason);
+	if (reason != Aborted && reason != Killed) storeWord(c.page + PageAbort, reason);
 }
 
 enum { FreePolls = 1024, ClockPolls = 256, MaxJump = 1 << 22 };
@@ -83,7 +83,11 @@ FN bool impatient(Call &c, Patience &w, u64 limit, u32 step, u32 peer) {
 // tests. It tells whether to go on.
 FN bool inject(Call &c, u32 step) {
 	if (c.faultRank != c.rank || c.faultStep != step) return true;
-	if (c.faultCycles == 0) return false;
+	if (c.faultCycles == 0) {
+		giveUp(c, Killed, step, c.rank);
+		if (thread() == 0) record(c);
+		return false;
+	}
 	u64 start = clockNow(), spent = 0;
 	while (spent < c.faultCycles) {
 		u64 now = clockNow(), d = now - start;

@@ -18,6 +18,7 @@
 	Job job = {words ? (const u64 *)words : inl.w, collective, path, lanes, root, flags};    \
 	auto word = [&](u64 i) -> u64 { return job.words[i]; };                                 \
 	if (!enter(c, generation)) return;                                                      \
+	if ((flags & FlagDiffers) && c.rank == faultRank) c.hash++;                             \
 	sendHeaders(c);                                                                         \
 	if (!inject(c, StepHeader)) return;
 
@@ -78,34 +79,27 @@ KERNEL void tandem_reduce(PARAMS) {
 	for (u32 i = 0; i < lanes && go; i++) {
 		Lane l = laneOf(c, i, word);
 		u64 mine = word(l.at + 2 + c.rank), inv = inverse(scaleOf(l.type), c.world);
-		// Chunks are what fits a stage, a multiple of a line.
-		u64 chunk = l.count;
-		if (staged) chunk = (room / (scatter ? c.world : 1) / 16) << (4 - l.log);
+		// The units of this block, in chunks that fit its part of the stage.
+		u64 first = 0, all = l.units;
+		if (shots) {
+			first = share(l.units, c.rank, c.world);
+			all = share(l.units, c.rank + 1, c.world) - first;
+		}
+		u64 end = first + share(all, c.block + 1, c.blocks);
+		first += share(all, c.block, c.blocks);
+		u64 part = room / c.blocks / 16, chunk = staged ? part / (scatter ? c.world : 1) : end - first;
 #pragma unroll 1
-		for (u64 c0 = 0; c0 < l.count && go; c0 += chunk) {
-			u64 n = l.count - c0 < chunk ? l.count - c0 : chunk;
-			u64 units = ((n << l.log) + 15) / 16, first = 0;
-			if (shots) {
-				first = share(units, c.rank, c.world);
-				u64 end = share(units, c.rank + 1, c.world);
-				u64 lo = first + share(end - first, c.block, c.blocks), hi = first + share(end - first, c.block + 1, c.blocks);
-				first = lo;
-				units = hi;
-			} else {
-				first = share(units, c.block, c.blocks);
-				units = share(units, c.block + 1, c.blocks);
-			}
-			// The bytes of this block, from the start of the chunk.
-			u64 lo = 16 * first, hi = 16 * units;
-			if (hi > n << l.log) hi = n << l.log;
-			u64 at = c0 << l.log, dst = word(l.at + 2 + c.world + c.rank) + at + lo;
-			u64 skip = at + lo + (scatter ? c.rank * l.bytes : 0);
+		for (; first < end && go; first += chunk) {
+			u64 units = end - first < chunk ? end - first : chunk;
+			u64 lo = 16 * first, hi = 16 * (first + units);
+			if (hi > l.bytes) hi = l.bytes;
+			u64 dst = word(l.at + 2 + c.world + c.rank) + lo, skip = lo + (scatter ? c.rank * l.bytes : 0);
 			if (staged) {
-				u64 to = stageOf(c, c.rank) + half * room + lo, step = chunk << l.log;
+				u64 here = half * room + c.block * part * 16, to = stageOf(c, c.rank) + here;
 				gather(scatter ? c.world : 1, 0, hi - lo, l.log,
-					[&](u32 p) { return mine + at + lo + p * l.bytes; }, [&](u32 p) { return to + p * step; }, [&](u32) { return hi - lo; });
+					[&](u32 p) { return mine + lo + p * l.bytes; }, [&](u32 p) { return to + p * chunk * 16; }, [&](u32) { return hi - lo; });
 				if (!(go = meet(c))) break;
-				skip = half * room + lo + (scatter ? c.rank * step : 0);
+				skip = here + (scatter ? c.rank * chunk * 16 : 0);
 				half ^= 1;
 			}
 			auto source = [&](u32 p) { return (staged ? stageOf(c, p) : word(l.at + 2 + p)) + skip; };
@@ -113,7 +107,7 @@ KERNEL void tandem_reduce(PARAMS) {
 			for (u32 p = 0; p < c.world && !push; p++) apart |= (u32)(source(p) ^ dst) & 15;
 			Span s = span(dst, hi - lo, apart);
 			u32 ends = push ? 0 : edges(s, l.log);
-			u64 work = push ? units - first : ends + s.lines;
+			u64 work = push ? units : ends + s.lines;
 #pragma unroll 1
 			for (u64 u = thread(); u < work; u += threads()) {
 				bool single = u < ends;
@@ -200,34 +194,34 @@ KERNEL void tandem_copy(PARAMS) {
 	for (u32 i = 0; i < lanes && go; i++) {
 		Lane l = laneOf(c, i, word);
 		u64 own = word(l.at + 2 + c.world + c.rank), mine = word(l.at + 2 + c.rank);
-		u64 chunk = l.count;
-		if (staged) chunk = (room / (all ? c.world : 1) / 16) << (4 - l.log);
+		u64 first = 0, part = l.units;
+		if (shots) {
+			first = share(l.units, c.rank, c.world);
+			part = share(l.units, c.rank + 1, c.world) - first;
+		}
+		u64 end = first + share(part, c.block + 1, c.blocks);
+		first += share(part, c.block, c.blocks);
+		part = room / c.blocks / 16;
+		u64 chunk = staged ? part / (all ? c.world : 1) : end - first;
 #pragma unroll 1
-		for (u64 c0 = 0; c0 < l.count && go && !push; c0 += chunk) {
-			u64 n = l.count - c0 < chunk ? l.count - c0 : chunk;
-			u64 units = ((n << l.log) + 15) / 16, first = 0;
-			if (shots) {
-				first = share(units, c.rank, c.world);
-				units = share(units, c.rank + 1, c.world) - first;
-			}
-			u64 lo = 16 * (first + share(units, c.block, c.blocks)), hi = 16 * (first + share(units, c.block + 1, c.blocks));
-			if (lo > n << l.log) lo = n << l.log;
-			if (hi > n << l.log) hi = n << l.log;
-			u64 at = (c0 << l.log) + lo, step = chunk << l.log, here = half * room + lo;
+		for (; first < end && go && !push; first += chunk) {
+			u64 lo = 16 * first, hi = 16 * (end - first < chunk ? end : first + chunk);
+			if (hi > l.bytes) hi = l.bytes;
+			u64 here = half * room + c.block * part * 16;
 			if (staged) {
 				u64 to = stageOf(c, c.rank) + here;
 				gather(cast && c.rank != root ? 0 : all ? c.world : 1, 0, hi - lo, l.log,
-					[&](u32 p) { return mine + at + p * l.bytes; }, [&](u32 p) { return to + p * step; }, [&](u32) { return hi - lo; });
+					[&](u32 p) { return mine + lo + p * l.bytes; }, [&](u32 p) { return to + p * chunk * 16; }, [&](u32) { return hi - lo; });
 				if (!(go = meet(c))) break;
 				half ^= 1;
 			}
 			gather(cast ? 1 : c.world, cast ? 0 : c.rank, hi - lo, l.log,
 				[&](u32 p) {
 					u32 q = cast ? root : p;
-					if (staged) return stageOf(c, q) + here + (all ? c.rank * step : 0);
-					return word(l.at + 2 + q) + at + (all ? c.rank * l.bytes : 0);
+					if (staged) return stageOf(c, q) + here + (all ? c.rank * chunk * 16 : 0);
+					return word(l.at + 2 + q) + lo + (all ? c.rank * l.bytes : 0);
 				},
-				[&](u32 p) { return own + at + p * l.bytes; }, [&](u32) { return hi - lo; });
+				[&](u32 p) { return own + lo + p * l.bytes; }, [&](u32) { return hi - lo; });
 		}
 		if (push) {
 			u64 first = share(l.units, c.block, c.blocks), count = share(l.units, c.block + 1, c.blocks) - first;
