@@ -27,6 +27,7 @@ func TestInterruptEndsTheProcess(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // where the test fails
 	begun := func() bool { parts, _ := filepath.Glob(dir + "/*.part"); return len(parts) == 1 }
 	require.Eventually(t, begun, time.Minute, 5*time.Millisecond)
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
