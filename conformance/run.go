@@ -89,7 +89,7 @@ func (r *Runner) Run(ctx context.Context, leftSide, rightSide Side, call api.Cal
 	c.outside = [2][][]bitset{out[left], out[right]}
 	rep := c.build(gen.Input())
 	maps.Copy(rep.Environment, r.Environment)
-	rep.Repro = r.repro(leftSide, rightSide, rep.Call)
+	rep.Repro = r.reproOf(leftSide, rightSide, rep.Call)
 	return rep, nil
 }
 
@@ -207,8 +207,12 @@ func (r *Runner) Close(ctx context.Context) error {
 	return err
 }
 
-// repro is the command line that gives the report again.
-func (r *Runner) repro(leftSide, rightSide Side, call CallReport) string {
+// Repro is the command line of compare that gives the report of a call.
+func (r *Runner) Repro(leftSide, rightSide Side, call api.Call) string {
+	return r.reproOf(leftSide, rightSide, CallReport{call, r.Input.Resolve(&call)})
+}
+
+func (r *Runner) reproOf(leftSide, rightSide Side, call CallReport) string {
 	parts := []string{"compare run", "--left", quote(leftSide.String()), "--right", quote(rightSide.String()), quoteFlags(call.Call.String()), quoteFlags(call.Input.String())}
 	if r.Exact {
 		parts = append(parts, "--contract exact")
@@ -219,7 +223,9 @@ func (r *Runner) repro(leftSide, rightSide Side, call CallReport) string {
 	return strings.Join(parts, " ")
 }
 
-// quote makes a word safe for a shell.
+// Quote makes a word safe for a shell.
+func Quote(word string) string { return quote(word) }
+
 func quote(word string) string {
 	for _, c := range word {
 		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:=@,+%", c)

@@ -32,6 +32,8 @@ type app struct {
 type cli struct {
 	Run     runCmd     `cmd:"" default:"withargs" help:"One call on two backends, and a divergence report. The default."`
 	Explain explainCmd `cmd:"" help:"What an implementation will do with a call: CTAs, algorithms, words, rounds, unwritten ranges, cost, evidence."`
+	Sweep   sweepCmd   `cmd:"" help:"Many calls on two backends: failures made small, resumable, in shards."`
+	Merge   mergeCmd   `cmd:"" help:"Joins the shards of a sweep; refuses overlaps and gaps."`
 	Record  recordCmd  `cmd:"" help:"Results of many calls as vectors."`
 	Replay  replayCmd  `cmd:"" help:"Checks recorded vectors against a backend or another recording."`
 	List    listCmd    `cmd:"" help:"Backends, implementations, parameters, evidence, and what this machine can run."`
@@ -62,8 +64,9 @@ func (a *app) run(args []string) (code int) {
 		return a.fail(err)
 	}
 	code, err = cmd.do(a)
+	var resumable *interrupted
 	switch {
-	case err != nil && a.ctx.Err() != nil:
+	case err != nil && a.ctx.Err() != nil && !errors.As(err, &resumable):
 		return a.fail(errors.New("interrupted"))
 	case err != nil:
 		return a.fail(err)

@@ -15,6 +15,7 @@ type runCmd struct {
 	Left     string `default:"sim:nvshmem@2dca770" help:"The one implementation."`
 	Right    string `default:"sim:nvshmem@pr131" help:"The other one."`
 	Contract string `placeholder:"exact" help:"exact: equal bits also where less is promised."`
+	Launch   string `default:"eager" help:"eager, or graph: recorded once and replayed over new data, where a side can."`
 	callFlags
 	inputFlags
 	memoryFlags
@@ -23,7 +24,7 @@ type runCmd struct {
 
 // memoryFlags bound what a command may use.
 type memoryFlags struct {
-	MaxMemory string `default:"8GiB" help:"Refuse calls whose buffers need more."`
+	MaxMemory string `default:"8GiB" help:"Refuse calls whose buffers need more." json:"max_memory"`
 }
 
 func (f *memoryFlags) bytes() (int64, error) {
@@ -44,6 +45,9 @@ func (c *runCmd) do(a *app) (int, error) {
 		return 0, err
 	}
 	runner := conformance.Runner{Exact: c.Contract == "exact"}
+	if runner.Graph, err = parseLaunch(c.Launch); err != nil {
+		return 0, err
+	}
 	if runner.Input, err = c.input(&call); err != nil {
 		return 0, err
 	}

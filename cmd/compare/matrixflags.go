@@ -11,26 +11,26 @@ import (
 )
 
 // matrixFlags are the MATRIX flags: lists, whose product or pairs are the
-// calls. What is left out is taken from what the implementation declares.
+// calls. What is left out is taken from what the implementations declare.
 type matrixFlags struct {
-	Collectives string `group:"Matrix:" placeholder:"LIST" help:"Collectives; all that the implementation has."`
-	DTypes      string `group:"Matrix:" name:"dtypes" placeholder:"LIST" help:"Element types; all that the implementation has."`
-	Ops         string `group:"Matrix:" placeholder:"LIST" help:"Operations; sum, prod, min and max."`
-	Ranks       string `group:"Matrix:" default:"2,4,8" help:"Team sizes."`
-	Counts      string `group:"Matrix:" placeholder:"LIST" help:"Elements; those around every threshold of the implementation."`
-	SrcOffsets  string `group:"Matrix:" default:"0,1,8" help:"Elements from a 16-byte aligned base to the source; 0/1/3 gives ranks different ones, over and over."`
-	DstOffsets  string `group:"Matrix:" default:"0,1,8" help:"The same for the destination."`
-	InPlace     string `group:"Matrix:" default:"both" help:"false, true, start, or both for false and true."`
-	Scopes      string `group:"Matrix:" default:"on_stream,block" help:"Scopes."`
-	Inputs      string `group:"Matrix:" placeholder:"LIST" help:"Inputs as of --input; normal and bits for floats, bits for integers."`
-	Seeds       string `group:"Matrix:" default:"1" help:"Seeds 1 to N."`
-	Full        bool   `group:"Matrix:" help:"The whole product; else every pair of values at least once."`
+	Collectives string `group:"Matrix:" placeholder:"LIST" help:"Collectives; all that the implementation has." json:"collectives,omitempty"`
+	DTypes      string `group:"Matrix:" name:"dtypes" placeholder:"LIST" help:"Element types; all that the implementation has." json:"dtypes,omitempty"`
+	Ops         string `group:"Matrix:" placeholder:"LIST" help:"Operations." json:"ops,omitempty"`
+	Ranks       string `group:"Matrix:" placeholder:"LIST" help:"Team sizes." json:"ranks,omitempty"`
+	Counts      string `group:"Matrix:" placeholder:"LIST" help:"Elements; those around every threshold of the implementation." json:"counts,omitempty"`
+	SrcOffsets  string `group:"Matrix:" placeholder:"LIST" help:"Elements from a 16-byte aligned base to the source; 0/1/3 gives ranks different ones, over and over." json:"src_offsets,omitempty"`
+	DstOffsets  string `group:"Matrix:" placeholder:"LIST" help:"The same for the destination." json:"dst_offsets,omitempty"`
+	InPlace     string `group:"Matrix:" placeholder:"LIST" help:"false, true, start, or both for false and true." json:"in_place,omitempty"`
+	Scopes      string `group:"Matrix:" placeholder:"LIST" help:"Scopes." json:"scopes,omitempty"`
+	Inputs      string `group:"Matrix:" placeholder:"LIST" help:"Inputs as of --input." json:"inputs,omitempty"`
+	Seeds       string `group:"Matrix:" default:"1" help:"Seeds 1 to N." json:"seeds"`
+	Full        bool   `group:"Matrix:" help:"The whole product; else every pair of values at least once." json:"full,omitempty"`
 }
 
-// cases are the calls that the flags describe for an implementation.
-func (f *matrixFlags) cases(impl api.Implementation) ([]matrix.Case, error) {
+// axes are those that the flags give; what they leave out is nil.
+func (f *matrixFlags) axes() (matrix.Axes, error) {
 	p := parser{}
-	axes := matrix.Axes{
+	a := matrix.Axes{
 		Collectives: list(&p, f.Collectives, api.ParseCollective),
 		DTypes:      list(&p, f.DTypes, api.ParseDType),
 		Ops:         list(&p, f.Ops, api.ParseOp),
@@ -39,40 +39,70 @@ func (f *matrixFlags) cases(impl api.Implementation) ([]matrix.Case, error) {
 		DstOffsets:  list(&p, f.DstOffsets, offsetPattern("dst-offsets")),
 		Scopes:      list(&p, f.Scopes, api.ParseScope),
 		Inputs:      list(&p, f.Inputs, func(text string) (inputs.Input, error) { return inputs.Parse(text, 1) }),
-		Thresholds:  impl.Thresholds,
 	}
 	for _, r := range list(&p, f.Ranks, p.int64Of("ranks")) {
 		if r < 1 || r > api.MaxRanks {
 			p.fail(&api.InvalidError{Field: "ranks", Value: fmt.Sprint(r), Reason: "out of range", Hint: fmt.Sprintf("1 to %d", api.MaxRanks)})
 		}
-		axes.Ranks = append(axes.Ranks, int(r))
+		a.Ranks = append(a.Ranks, int(r))
 	}
-	axes.InPlace = p.inPlaceList(f.InPlace)
-	axes.Seeds = p.seeds(f.Seeds)
-	if p.err != nil {
-		return nil, p.err
+	a.InPlace = p.inPlaceList(f.InPlace)
+	a.Seeds = p.seeds(f.Seeds)
+	return a, p.err
+}
+
+// cases are the calls that the flags describe for one implementation.
+func (f *matrixFlags) cases(impl api.Implementation) ([]matrix.Case, error) {
+	axes, err := f.axes()
+	if err != nil {
+		return nil, err
 	}
 	fillAxes(&axes, impl)
+	if err := boundFull(f.Full, axes); err != nil {
+		return nil, err
+	}
 	cases := axes.Expand(f.Full)
 	if len(cases) == 0 {
-		return nil, &api.InvalidError{Field: "matrix", Reason: "the flags describe no sound call", Hint: "see compare record --help"}
+		return nil, errNoCalls
 	}
 	return cases, nil
 }
 
+// maxFull bounds what --full may ask for: the calls are listed before the first
+// is made.
+const maxFull = 1 << 20
+
+func boundFull(full bool, axes ...matrix.Axes) error {
+	var n float64
+	for i := range axes {
+		n += axes[i].Size()
+	}
+	if full && n > maxFull {
+		return &api.InvalidError{Field: "full", Value: fmt.Sprintf("%.3g combinations", n), Reason: fmt.Sprintf("more than %d", maxFull), Hint: "give shorter lists or fewer seeds, or leave out --full"}
+	}
+	return nil
+}
+
+var errNoCalls = &api.InvalidError{Field: "matrix", Reason: "the flags describe no sound call", Hint: "compare record --help and compare sweep --help say what the lists take"}
+
 // fillAxes takes from the implementation what was not asked for.
 func fillAxes(axes *matrix.Axes, impl api.Implementation) {
-	if axes.Collectives == nil {
-		axes.Collectives = impl.Collectives
-	}
-	if axes.DTypes == nil {
-		axes.DTypes = impl.DTypes
-	}
-	if axes.Ops == nil {
-		axes.Ops = []api.Op{api.Sum, api.Prod, api.Min, api.Max}
-	}
-	if axes.Inputs == nil {
-		axes.Inputs = []inputs.Input{{}, {Kind: inputs.Bits}}
+	few := []api.Offsets{{0}, {1}, {8}}
+	orElse(&axes.Collectives, impl.Collectives)
+	orElse(&axes.DTypes, impl.DTypes)
+	orElse(&axes.Ops, []api.Op{api.Sum, api.Prod, api.Min, api.Max})
+	orElse(&axes.Ranks, []int{2, 4, 8})
+	orElse(&axes.SrcOffsets, few)
+	orElse(&axes.DstOffsets, few)
+	orElse(&axes.InPlace, []api.InPlace{api.OutOfPlace, api.InPlaceOwn})
+	orElse(&axes.Scopes, []api.Scope{api.OnStream, api.Block})
+	orElse(&axes.Inputs, []inputs.Input{{}, {Kind: inputs.Bits}})
+	axes.Thresholds = impl.Thresholds
+}
+
+func orElse[T any](axis *[]T, values []T) {
+	if *axis == nil {
+		*axis = values
 	}
 }
 

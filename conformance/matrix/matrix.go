@@ -93,6 +93,16 @@ func (a *Axes) expand(full bool) (cases []Case, tooLarge int) {
 	return cases, tooLarge
 }
 
+// Size is how many rows the whole product has, before thresholds multiply them:
+// what a caller may want to know before it asks for all of them.
+func (a *Axes) Size() float64 {
+	n := 1.0
+	for _, s := range a.filled().sizes() {
+		n *= float64(s)
+	}
+	return n
+}
+
 // The axes, in the order of a row.
 const (
 	axCollective = iota
