@@ -17,6 +17,6 @@ func (o Options) assemblyConverter(to, from num.DType, r num.Rounding) func(dst,
 	return nil
 }
 
-func (o Options) assemblyExact(d num.DType, s num.Scheme, n, elements int) func(dst []byte, srcs [][]byte) {
+func (o Options) assemblyExact(d num.DType, s num.Scheme, n int) func(elements int) func(dst []byte, srcs [][]byte) {
 	return nil
 }

@@ -6,19 +6,21 @@ import (
 	"example.com/tandem/api/num"
 )
 
-// exactTile makes, for one worker, the kernel of a sum rounded once; nil if there
-// is none. elements is the length of the longest tile.
-func (o Options) exactTile(d num.DType, s num.Scheme, n, elements int) func(dst []byte, srcs [][]byte) {
+// exactTiles makes the maker of the kernels of a sum rounded once, as plan.tiles
+// has it; nil if there is none.
+func (o Options) exactTiles(d num.DType, s num.Scheme, n int) func(elements int) func(dst []byte, srcs [][]byte) {
 	if s.Op != num.Sum || !d.Float() || d == num.F64 || d.Size() == 1 {
 		return nil
 	}
-	if k := o.assemblyExact(d, s, n, elements); k != nil {
-		return k
+	if tiles := o.assemblyExact(d, s, n); tiles != nil {
+		return tiles
 	}
-	e := newExactSum(d, s.Last)
-	return func(dst []byte, srcs [][]byte) {
-		for i := 0; i < len(dst); i += d.Size() {
-			num.Store(d, dst[i:], e.element(i, srcs))
+	return func(int) func(dst []byte, srcs [][]byte) {
+		e := newExactSum(d, s.Last)
+		return func(dst []byte, srcs [][]byte) {
+			for i := 0; i < len(dst); i += d.Size() {
+				num.Store(d, dst[i:], e.element(i, srcs))
+			}
 		}
 	}
 }
@@ -29,7 +31,7 @@ type exactSum struct {
 	last  num.Rounding
 	value func(p []byte, i int) float64
 	round func(x float64) uint64 // x has its last bit set if anything was cut off
-	wide  num.Exact
+	wide  *num.Exact             // made when needed: it is large
 }
 
 func newExactSum(d num.DType, last num.Rounding) *exactSum {
@@ -68,6 +70,9 @@ func (e *exactSum) element(i int, srcs [][]byte) uint64 {
 	// of high is known; a sum of zero has a sign of its own.
 	if high != 0 && (low == 0 || math.Abs(mid) > 2*low) {
 		return e.round(odd64(high, mid))
+	}
+	if e.wide == nil {
+		e.wide = new(num.Exact)
 	}
 	e.wide.Reset()
 	for _, src := range srcs {

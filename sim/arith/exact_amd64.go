@@ -8,16 +8,21 @@ import (
 	"example.com/tandem/api/num"
 )
 
-// exactTile is the working space of one worker for sums rounded once. A sum in
-// f32 or f64 is exact as long as the exponents of its terms are not too far apart.
-// So the terms are summed in f32 first if that is likely to do, and their
-// exponents watched; the few elements for which it did not do are summed again by
-// themselves, and a tile with many of them as a whole in f64.
+// exactPlan is how sums rounded once are taken. A sum in f32 or f64 is exact as
+// long as the exponents of its terms are not too far apart. So the terms are summed
+// in f32 first if that is likely to do, and their exponents watched; the few
+// elements for which it did not do are summed again by themselves, and a tile with
+// many of them as a whole in f64.
+type exactPlan struct {
+	d            num.DType
+	last         num.Rounding
+	first, again exactSteps
+}
+
+// exactTile is the working space of one worker.
 type exactTile struct {
-	d, acc    num.DType // acc is what a tile is summed in first
-	n         int
+	*exactPlan
 	single    *exactSum
-	sums      map[num.DType]exactSteps
 	room      []byte // accumulators
 	high, low []byte // what the kernels spread16 and spread32 find
 	fixes     []fix
@@ -25,6 +30,7 @@ type exactTile struct {
 
 // exactSteps are the kernels that sum in one format.
 type exactSteps struct {
+	acc    num.DType
 	steps  steps
 	finish func(dst, acc []byte)
 	most   int  // how far apart the exponents of the terms may be
@@ -42,30 +48,31 @@ type fix struct {
 // for some that need a fix.
 const fixUnit = 4 * unit
 
-// assemblyExact makes the kernel of a sum rounded once.
-func (o Options) assemblyExact(d num.DType, s num.Scheme, n, elements int) func(dst []byte, srcs [][]byte) {
+// assemblyExact makes the maker of the kernels of a sum rounded once.
+func (o Options) assemblyExact(d num.DType, s num.Scheme, n int) func(elements int) func(dst []byte, srcs [][]byte) {
 	if n > 1<<10 || !hasAssembly || o.Portable {
 		return nil
 	}
-	t := &exactTile{
-		d: d, n: n, acc: num.F64,
-		single: newExactSum(d, s.Last),
-		sums:   map[num.DType]exactSteps{num.F64: o.exactSteps(num.F64, d, s, n)},
-		room:   make([]byte, 8*elements),
-		high:   make([]byte, d.Size()*elements),
-		low:    make([]byte, d.Size()*elements),
-	}
+	p := &exactPlan{d: d, last: s.Last, again: o.exactSteps(num.F64, d, s, n)}
+	p.first = p.again
 	// Where 10 binades do, and not too many terms are at risk, most sums of
 	// numbers of one size are exact in f32.
 	if narrow := o.exactSteps(num.F32, d, s, n); d != num.F32 && n <= 16 && narrow.most >= 10 {
-		t.acc, t.sums[num.F32] = num.F32, narrow
+		p.first = narrow
 	}
-	return t.reduce
+	return func(elements int) func(dst []byte, srcs [][]byte) {
+		t := &exactTile{exactPlan: p, single: newExactSum(d, s.Last), room: make([]byte, 8*elements)}
+		if !p.first.free {
+			t.high, t.low = make([]byte, d.Size()*elements), make([]byte, d.Size()*elements)
+		}
+		return t.reduce
+	}
 }
 
 func (o Options) exactSteps(acc, d num.DType, s num.Scheme, n int) exactSteps {
 	carry := bits.Len(uint(n - 1))
 	e := exactSteps{
+		acc:   acc,
 		steps: o.assemblySteps(acc, d, num.Sum),
 		// The last place of the least term and the carry out of the sum of n
 		// terms like the greatest one are that many binades apart.
@@ -86,41 +93,46 @@ func (t *exactTile) reduce(dst []byte, srcs [][]byte) {
 	size := t.d.Size()
 	whole := len(dst) &^ (unit*size - 1)
 	if whole > 0 {
-		t.fixes = t.fixes[:0]
-		high, low := t.high[:whole], t.low[:whole]
-		clear(high)
-		clear(low)
-		e := t.sums[t.acc]
-		acc := t.sum(e, t.acc, whole, srcs, func(some [][]byte) {
-			if !e.free {
-				t.spread(high, low, some)
-			}
-		})
-		if limit := whole / size / 16; !t.findFixes(e, whole, limit, srcs) {
-			t.fixes = t.fixes[:0]
-			e = t.sums[num.F64]
-			if t.acc != num.F64 {
-				acc = t.sum(e, num.F64, whole, srcs, func([][]byte) {})
-			}
-			t.findFixes(e, whole, whole, srcs)
-		}
-		if t.single.last == num.Down {
-			t.fixZeros(acc, whole, srcs)
-		}
-		e.finish(dst[:whole], acc)
-		for _, f := range t.fixes {
-			num.Store(t.d, dst[f.at:], f.bits)
-		}
+		t.reduceWhole(dst[:whole], srcs)
 	}
 	for i := whole; i < len(dst); i += size {
 		num.Store(t.d, dst[i:], t.single.element(i, srcs))
 	}
 }
 
-// sum sums the first bytes of the sources in the format f and calls seen for
-// every few of them, while they are in the cache.
-func (t *exactTile) sum(e exactSteps, f num.DType, bytes int, srcs [][]byte, seen func(some [][]byte)) []byte {
-	acc := t.room[:bytes/t.d.Size()*f.Size()]
+// reduceWhole sums whole units.
+func (t *exactTile) reduceWhole(dst []byte, srcs [][]byte) {
+	t.fixes = t.fixes[:0]
+	e, watch := t.first, func([][]byte) {}
+	if !e.free {
+		high, low := t.high[:len(dst)], t.low[:len(dst)]
+		clear(high)
+		clear(low)
+		watch = func(some [][]byte) { t.spread(high, low, some) }
+	}
+	elements := len(dst) / t.d.Size()
+	acc := t.sum(e, elements, srcs, watch)
+	if !t.findFixes(e, len(dst), elements/16, srcs) {
+		t.fixes = t.fixes[:0]
+		if e.acc != t.again.acc {
+			acc = t.sum(t.again, elements, srcs, func([][]byte) {})
+		}
+		e = t.again
+		t.findFixes(e, len(dst), elements, srcs)
+	}
+	if t.last == num.Down {
+		t.fixZeros(e, acc, srcs)
+	}
+	e.finish(dst, acc)
+	for _, f := range t.fixes {
+		num.Store(t.d, dst[f.at:], f.bits)
+	}
+}
+
+// sum sums the first elements of the sources and calls seen for every few of
+// them, while they are in the cache.
+func (t *exactTile) sum(e exactSteps, elements int, srcs [][]byte, seen func(some [][]byte)) []byte {
+	acc := t.room[:elements*e.acc.Size()]
 	for i := 0; i < len(srcs); i += group - 1 {
 		some := srcs[i:min(i+group-1, len(srcs))]
 		if i == 0 {
@@ -169,12 +181,11 @@ func (t *exactTile) findFixes(e exactSteps, bytes, limit int, srcs [][]byte) boo
 
 // fixZeros sums zeros again: the steps round to nearest even, and an exact zero
 // of two signs is -0 only when rounding down.
-func (t *exactTile) fixZeros(acc []byte, bytes int, srcs [][]byte) {
-	size := t.d.Size()
-	wide := len(acc) / (bytes / size)
-	for i := range bytes / size {
-		if wide == 4 && get32(acc, 4*i)<<1 == 0 || wide == 8 && get64(acc, 8*i)<<1 == 0 {
-			t.fixes = append(t.fixes, fix{i * size, t.single.element(i*size, srcs)})
+func (t *exactTile) fixZeros(e exactSteps, acc []byte, srcs [][]byte) {
+	for i := 0; i < len(acc); i += e.acc.Size() {
+		if num.IsZero(e.acc, num.Load(e.acc, acc[i:])) {
+			at := i / e.acc.Size() * t.d.Size()
+			t.fixes = append(t.fixes, fix{at, t.single.element(at, srcs)})
 		}
 	}
 }

@@ -51,11 +51,7 @@ func (o Options) plan(d num.DType, s num.Scheme, n int) *plan {
 	case s.Op == num.Min || s.Op == num.Max:
 		p.steps = o.minMaxSteps(d, s)
 	case s.Acc == num.AccExact:
-		if o.exactTile(d, s, n, 0) != nil {
-			p.tiles = func(elements int) func(dst []byte, srcs [][]byte) {
-				return o.exactTile(d, s, n, elements)
-			}
-		}
+		p.tiles = o.exactTiles(d, s, n)
 	case s.Step == num.NearestEven:
 		p.planFloat(o)
 	}
