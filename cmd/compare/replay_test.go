@@ -28,6 +28,7 @@ func TestGoldenReplays(t *testing.T) {
 		"nvshmem-3.4.5-h200-p2p.jsonl.gz":   9893,
 		"nvshmem-3.4.5-h200-extra.jsonl.gz": 2492,
 		"nccl-2.28.3-h200x2.jsonl.gz":       674,
+		"nccl-2.28.9-h200x2-avg.jsonl.gz":   200,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && want > 1000 {

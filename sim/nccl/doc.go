@@ -9,10 +9,12 @@
 //
 // The rules were read in NCCL 2.28.3's scheduler, enqueue.cc
 // scheduleCollTasksToPlan and calcCollChunking, and its device code,
-// all_reduce.h runRing; they reproduce every result recorded from that version
-// on two H200s. What the recordings cannot show is marked assumed: which
-// protocol the tuner picks, and how many channels a communicator has. Both can
-// be set as the library's own parameters.
+// all_reduce.h runRing; they reproduce every result recorded from 2.28.3 and
+// 2.28.9 on two H200s. The averages of half-precision numbers among them show,
+// for 100 counts from 2 Ki to 1.1 Mi elements, where each rank's chunks lie: 24
+// channels, and the LL protocol up to 1.7 MB a call. Elsewhere, on more ranks and
+// above, the protocol and the channels are assumed; both can be set as the
+// library's own parameters.
 //
 // The rule users break: the order of a sum, and so its bits, depends on the
 // count. A shorter call is not a prefix of a longer one.

@@ -64,7 +64,8 @@ func evidence(alg string, c *api.Call) api.Evidence {
 	switch {
 	case alg == algCopy || alg == algNone || alg == algOneRank:
 		return api.FromSource
-	case c.Ranks == 2 && (c.DType == api.F32 || c.DType == api.F16 || c.DType == api.BF16):
+	case c.Ranks == 2 && (c.DType == api.F32 || c.DType == api.F16 || c.DType == api.BF16) &&
+		(alg == algRing || c.Count*int64(c.DType.Size()) <= lastSeenLL):
 		return api.Recorded
 	case alg == algRing:
 		return api.FromSource
@@ -114,9 +115,9 @@ func ring(plan *api.Plan, p params) []api.CTA {
 	c := &plan.Call
 	name, why := p.proto, "as asked"
 	if name == protoAuto {
-		name, why = protoSimple, "above 64 KiB"
+		name, why = protoSimple, fmt.Sprintf("above %d bytes", autoLL)
 		if c.Count*int64(c.DType.Size()) <= autoLL {
-			name, why = protoLL, "at most 64 KiB"
+			name, why = protoLL, fmt.Sprintf("at most %d bytes", autoLL)
 		}
 	}
 	proto := protocolOf(name)

@@ -1,6 +1,9 @@
 package nccl
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,6 +31,58 @@ func TestChannelOfTheRecordedRows(t *testing.T) {
 		}
 	}
 	require.Equal(t, [][3]int64{{0, 0, 2560}, {1, 2560, 2560}, {0, 5120, 1544}, {1, 6664, 1530}}, got)
+}
+
+// Where the real library's chunks lie, by the elements whose bits depend on who
+// adds last: every one must be owned by the rank that was seen to add last. No
+// other protocol or number of channels passes.
+func TestOwnersAsRecorded(t *testing.T) {
+	rows := owners(t)
+	misses := func(params map[string]string) (n int) {
+		plans := map[int64]*api.Plan{}
+		for _, row := range rows {
+			if plans[row.count] == nil {
+				plan, err := Plan(api.Spec{Implementation: Name, Params: params}, allReduce(2, row.count, api.F16, api.Avg))
+				require.NoError(t, err)
+				plans[row.count] = plan
+			}
+			for _, at := range []int64{row.first, row.last} {
+				place, ok := plans[row.count].Locate(0, 0, at)
+				require.True(t, ok)
+				if place.Slice.Rank != row.owner {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	require.Zero(t, misses(nil))
+	for _, other := range []map[string]string{{"proto": "LL"}, {"proto": "Simple"}, {"proto": "LL128"}, {"max_nchannels": "23"}, {"max_nchannels": "32"}} {
+		require.NotZero(t, misses(other), "%v", other)
+	}
+}
+
+type ownerRow struct {
+	count       int64
+	owner       int
+	first, last int64
+}
+
+func owners(t *testing.T) []ownerRow {
+	text, err := os.ReadFile("testdata/owners-2.28.9.tsv")
+	require.NoError(t, err)
+	var rows []ownerRow
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		var r ownerRow
+		_, err := fmt.Sscanf(line, "%d\t%d\t%d\t%d", &r.count, &r.owner, &r.first, &r.last)
+		require.NoError(t, err, line)
+		rows = append(rows, r)
+	}
+	require.Greater(t, len(rows), 4000)
+	return rows
 }
 
 func TestOneRankDropsTheTail(t *testing.T) { // B04
