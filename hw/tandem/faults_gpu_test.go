@@ -218,7 +218,7 @@ func TestGraphs(t *testing.T) {
 // TestTwoStreams: two calls of one team at once poison it.
 func TestTwoStreams(t *testing.T) {
 	m := machine(t)
-	team, _ := open(t, m, "hw:tandem?ctas=1", 2, time.Second, time.Second)
+	team, _ := open(t, m, "hw:tandem?ctas=1&gpus=1", 2, time.Second, time.Second)
 	e := team.Engine().(*Engine)
 	call := simple(api.AllGather, 2, 0)
 	mem := []host.Buffers{{{}}, {{}}}

@@ -62,7 +62,7 @@ func calls(t testing.TB, n int) int {
 
 var specs = []string{
 	"hw:tandem", "hw:tandem?path=direct", "hw:tandem?path=two_shot", "hw:tandem?buffers=staged&stage=73728&path=staged",
-	"hw:tandem?mode=f32&avg=premul&nan=propagate", "hw:tandem?avg=premul&path=direct", "hw:tandem?nan=propagate&ctas=3",
+	"hw:tandem?mode=f32&avg=premul&nan=propagate", "hw:tandem?avg=premul&path=direct", "hw:tandem?nan=propagate&ctas=3", "hw:tandem?gpus=1",
 }
 
 // TestFirst is the smallest thing that can go wrong.

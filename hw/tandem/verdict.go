@@ -10,17 +10,19 @@ import (
 
 // report is what a rank's kernel left behind when it gave up.
 type report struct {
-	reason uint32
-	step   Step
-	peer   int
-	block  uint32
-	epoch  uint64
-	hash   uint64
+	reason  uint32
+	step    Step
+	barrier uint32 // its number in the call
+	peer    int
+	block   uint32
+	epoch   uint64
+	hash    uint64
 }
 
 func (e *Engine) report(rank int) report {
 	h := e.pages[rank].Host
-	return report{reason: h.Load32(reportFault), step: Step(h.Load32(reportStep)), peer: int(h.Load32(reportPeer)),
+	step := h.Load32(reportStep)
+	return report{reason: h.Load32(reportFault), step: Step(step & 0xff), barrier: step >> 8, peer: int(h.Load32(reportPeer)),
 		block: h.Load32(reportBlock), epoch: h.Load64(reportEpoch), hash: h.Load64(reportHash)}
 }
 
@@ -73,6 +75,20 @@ func verdict(rank int, reports []report, call *api.Call) error {
 	return &api.Aborted{Rank: rank, Cause: chain[len(chain)-1], Chain: chain, Reason: what}
 }
 
+// after reports whether a rank got further in the call than another.
+func (p report) after(q report) bool {
+	at := func(r report) uint64 {
+		switch r.step {
+		case StepBarrier:
+			return 2 + uint64(r.barrier)
+		case StepData:
+			return 1
+		}
+		return 0
+	}
+	return at(p) > at(q)
+}
+
 // blame follows who waits for whom from a rank that reported, to one that waits
 // for nobody or that was met before.
 func blame(rank int, reports []report) (chain []int, what string) {
@@ -86,6 +102,10 @@ func blame(rank int, reports []report) (chain []int, what string) {
 		p := reports[rank]
 		if p.reason == reasonFine || p.peer == rank || p.peer >= len(reports) {
 			return chain, what
+		}
+		if q := reports[p.peer]; q.reason == reasonAborted && q.after(p) {
+			// It came after all, and then found the team poisoned.
+			return append(chain, p.peer), what
 		}
 		if slices.Contains(chain, p.peer) {
 			return append(chain, p.peer), what

@@ -58,7 +58,7 @@ FN float treePart(u32 part, u32 scale, const Line (&l)[8], u32 m, u32 bit, u32 b
 // tree(0, world), where tree(lo, hi) is the input of rank lo if it is alone, else
 // join(tree(lo, lo+p), tree(lo+p, hi)) with p the largest power of two below hi-lo.
 // Eight lines are in flight at a time. Groups of eight are full subtrees, and the
-// fold over them is a binary counter. fetch(g, m, raw) loads the lines of ranks
+// fold over them is a binary counter. fetch(g, m, l) loads the lines of ranks
 // 8g to 8g+m. Where elements are taken one by one and there is more than one
 // group, they are fetched anew for each.
 template <class Fetch> FN Line combine(u64 type, u32 world, u64 inv, Fetch fetch) {
@@ -71,11 +71,8 @@ template <class Fetch> FN Line combine(u64 type, u32 world, u64 inv, Fetch fetch
 #pragma unroll 1
 		for (u32 g = 0; 8 * g < world; g++) {
 			u32 m = world - 8 * g < 8 ? world - 8 * g : 8;
-			Raw raw[8];
 			Line l[8];
-			fetch(g, m, raw);
-#pragma unroll
-			for (int k = 0; k < 8; k++) l[k] = settleLine(raw[k]);
+			fetch(g, m, l);
 			if (scalesLines(scale)) premul(scale, l, inv);
 			if (part) {
 				u32 end = anew ? bit + bits : 128;

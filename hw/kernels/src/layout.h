@@ -37,7 +37,7 @@ enum {
 enum {
 	ReportStop = 0,   // u32, written by the host: a Reason
 	ReportFault = 8,  // u32, a Reason, written last
-	ReportStep = 12,  // u32, a Step
+	ReportStep = 12,  // u32, a Step, and above 8 bits the number of the barrier
 	ReportEpoch = 16, // u64
 	ReportPeer = 24,  // u32, the rank waited for
 	ReportBlock = 28, // u32

@@ -186,8 +186,8 @@ FN bool meet(Call &c) {
 		u64 a = c.page + PageFlags + ((u64)c.block * Peers + p) * 8;
 		Patience w = fresh();
 		bool came, late = false;
-		while (!(came = (s64)(loadWord64(a) - target) >= 0) && !late) late = impatient(c, w, limit, StepBarrier, p);
-		if (!came) giveUp(c, Deadline, StepBarrier, p);
+		while (!(came = (s64)(loadWord64(a) - target) >= 0) && !late) late = impatient(c, w, limit, StepBarrier | c.barrier << 8, p);
+		if (!came) giveUp(c, Deadline, StepBarrier | c.barrier << 8, p);
 	}
 	return agree(c);
 }

@@ -72,20 +72,18 @@ FN void stamp(const Call &c, u64 slot, u64 used) {
 			if (p != c.rank) sendUnit(lineAt(c, boxOf(c, p), slot, c.rank, u), zeroLine(), c.flag);
 }
 
-// peekUnit polls a unit in the own box once; Raw.shift is 0 in any case.
-FN bool peekUnit(u64 a, u32 flag, Raw &r) {
-	bool x = loadFlagged(a, flag, r.x.w[0], r.x.w[1]);
-	bool y = loadFlagged(a + 16, flag, r.x.w[2], r.x.w[3]);
-	r.y = r.x;
-	r.shift = 0;
+// peekUnit polls a unit in the own box once.
+FN bool peekUnit(u64 a, u32 flag, Line &l) {
+	bool x = loadFlagged(a, flag, l.w[0], l.w[1]);
+	bool y = loadFlagged(a + 16, flag, l.w[2], l.w[3]);
 	return x && y;
 }
 
 // awaitUnit polls until a unit is there.
-FN void awaitUnit(Call &c, u64 a, u32 sender, Raw &r) {
+FN void awaitUnit(Call &c, u64 a, u32 sender, Line &l) {
 	u64 limit = loadConst64(c.table + TableProgress);
 	Patience w = fresh();
 	bool came, late = c.bad != 0;
-	while (!(came = peekUnit(a, c.flag, r)) && !late) late = impatient(c, w, limit, StepData, sender);
+	while (!(came = peekUnit(a, c.flag, l)) && !late) late = impatient(c, w, limit, StepData, sender);
 	if (!came) giveUp(c, Deadline, StepData, sender);
 }

@@ -116,34 +116,40 @@ KERNEL void tandem_reduce(PARAMS) {
 				Line own = zeroLine();
 				u64 payload = mine + (scatter ? c.rank * l.bytes : 0);
 				if (push) own = loadUnit(source(c.rank) + x, size, payload, payload + l.bytes, tight);
-				Line r = combine(l.type, c.world, inv, [&](u32 g, u32 m, Raw(&raw)[8]) {
-#pragma unroll
-					for (int k = 0; k < 8; k++) raw[k] = Raw{zeroLine(), zeroLine(), 0};
+				Line r = combine(l.type, c.world, inv, [&](u32 g, u32 m, Line(&at)[8]) {
 					if (push) {
 						u64 box = lineAt(c, c.box, slot, 8 * g, base + first + u), next = 32 * slot;
-						bool again = true;
 #pragma unroll 1
-						for (u32 round = 0; again && round < 2; round++) {
-							again = false;
+						for (u32 round = 0;; round++) {
+							bool there = true;
 #pragma unroll
 							for (int k = 0; k < 8; k++) {
-								if (k >= (int)m || 8 * g + k == c.rank) raw[k].x = own;
-								else if (!peekUnit(box + k * next, c.flag, raw[k])) again = true;
+								if (k >= (int)m || 8 * g + k == c.rank) at[k] = own;
+								else if (!peekUnit(box + k * next, c.flag, at[k])) there = false;
 							}
-							if (!again || round) break;
-							Raw late;
+							if (there || round) return;
+							Line late;
 #pragma unroll 1
 							for (u32 k = 0; k < m; k++)
 								if (8 * g + k != c.rank) awaitUnit(c, box + k * next, 8 * g + k, late);
 						}
-						return;
 					}
+					if (single) {
 #pragma unroll
-					for (int k = 0; k < 8; k++) {
-						if (k >= (int)m) continue;
-						u64 a = source(8 * g + k) + x;
-						if (single) raw[k].x = lineOf(loadPiece(a, size), 0);
-						else raw[k] = fetchLine(a);
+						for (int k = 0; k < 8; k++) at[k] = k < (int)m ? lineOf(loadPiece(source(8 * g + k) + x, size), 0) : zeroLine();
+					} else if (apart == 0) {
+#pragma unroll
+						for (int k = 0; k < 8; k++) at[k] = k < (int)m ? loadLine(source(8 * g + k) + x) : zeroLine();
+					} else {
+#pragma unroll
+						for (int h = 0; h < 8; h += 4) {
+							Raw raw[4];
+#pragma unroll
+							for (int k = 0; k < 4; k++)
+								if (h + k < (int)m) raw[k] = fetchLine(source(8 * g + h + k) + x);
+#pragma unroll
+							for (int k = 0; k < 4; k++) at[h + k] = h + k < (int)m ? settleLine(raw[k]) : zeroLine();
+						}
 					}
 				});
 				if (c.bad) break;
@@ -237,9 +243,7 @@ KERNEL void tandem_copy(PARAMS) {
 					if (payload + x == to) continue;
 					r = loadUnit(payload + x, size, payload, payload + l.bytes, tight);
 				} else {
-					Raw raw;
-					awaitUnit(c, lineAt(c, c.box, slot, q, base + u), q, raw);
-					r = raw.x;
+					awaitUnit(c, lineAt(c, c.box, slot, q, base + u), q, r);
 				}
 				if (c.bad) break;
 				storeBytes(to, r, size);
