@@ -60,6 +60,9 @@ func (r *Result) unsound() string {
 		if f.Calls < 1 || f.Case < 0 || f.Case >= r.Cases || !r.Shard.Has(f.Case) {
 			return fmt.Sprintf("the failure of case %d is not of this shard", f.Case)
 		}
+		if f.Class == "" || !slices.Contains(api.Checks(), f.Check) {
+			return fmt.Sprintf("the failure of case %d names no class or no check", f.Case)
+		}
 		diverging += f.Calls
 	}
 	for _, f := range r.Refusals {
