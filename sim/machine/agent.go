@@ -97,6 +97,30 @@ func (m *Machine) observe(a *agent, s stamp, o Order, scope Scope) {
 	m.clocks.join(&a.loadedA, s.alias)
 }
 
+// manyWords is from how many on words are observed together.
+const manyWords = 8
+
+// observeAll is what a step does with the words it found.
+func (m *Machine) observeAll(a *agent, s *Step, w *word) {
+	m.observe(a, w.from, s.Order, s.Scope)
+	if len(s.More) < manyWords || !s.Order.acquires() {
+		for _, r := range s.More {
+			m.observe(a, m.mem[r.Rank].wordAt(r).from, s.Order, s.Scope)
+		}
+		return
+	}
+	m.meeting = append(m.meeting[:0], a.clock)
+	for _, r := range s.More {
+		from := &m.mem[r.Rank].wordAt(r).from
+		if from.rel.zero() || from.agent == nobody || !m.visible(from.agent, max(from.scope, s.Scope), a) {
+			continue
+		}
+		m.meeting = append(m.meeting, from.rel)
+		m.clocks.join(&a.alias, from.alias)
+	}
+	a.clock = m.clocks.meet(m.meeting, nil)
+}
+
 // fence is a memory fence, and a proxy fence if alias is set.
 func (m *Machine) fence(a *agent, o Order, scope Scope, alias bool) {
 	if o.acquires() {

@@ -57,9 +57,11 @@ type clocks struct {
 	ticks slab[tick]
 	times slab[uint32]
 	tmp   []tick
+	met   *base // of the last meeting
 }
 
 func (k *clocks) reset() {
+	k.met = nil
 	k.ticks.reset()
 	k.times.reset()
 }
@@ -219,7 +221,18 @@ func (k *clocks) meet(all []clock, self []tick) clock {
 	for _, t := range self {
 		times[t.agent-lo] = max(times[t.agent-lo], t.time)
 	}
-	return clock{base: &base{first: lo, times: times}}
+	return clock{base: k.known(lo, times)}
+}
+
+// known is a base of these times: that of the last meeting if it was of the
+// same. Those who wait for each other without a barrier meet one by one.
+func (k *clocks) known(first uint32, times []uint32) *base {
+	if b := k.met; b != nil && b.first == first && slices.Equal(b.times, times) {
+		k.times.used -= len(times)
+		return b
+	}
+	k.met = &base{first: first, times: times}
+	return k.met
 }
 
 // slab hands out slices of one growing block and takes them all back at once.

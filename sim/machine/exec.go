@@ -224,10 +224,7 @@ func (m *Machine) control(a *agent, s *Step) (ready bool, err error) {
 		if s.Kind == Wait && !ok {
 			return false, nil
 		}
-		m.observe(a, w.from, s.Order, s.Scope)
-		for _, r := range s.More {
-			m.observe(a, m.mem[r.Rank].wordAt(r).from, s.Order, s.Scope)
-		}
+		m.observeAll(a, s, w)
 		if !ok {
 			return true, m.branch(a, s, "false")
 		}

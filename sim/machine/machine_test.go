@@ -383,3 +383,43 @@ func TestMoreWords(t *testing.T) {
 	_, err = newTest(1).Run(bad, memories(1, 1), Options{})
 	require.ErrorContains(t, err, "is no word")
 }
+
+// meeting is a pull of many ranks between flag barriers, each flag a word a peer:
+// relaxed is a rank that signals without an order.
+func meeting(ranks, n, relaxed int) script {
+	return each(Needs{Words: 2 * ranks}, ranks, func(r int) []Step {
+		barrier := func(phase int64) []Step {
+			signal := Step{Kind: Store, Word: At(0, Word, phase*int64(ranks)+int64(r)), Value: 1, Order: Release, Peer: Nobody}
+			wait := Step{Kind: Wait, Word: At(r, Word, phase*int64(ranks)), Value: 1, Order: Acquire, Peer: Nobody}
+			for p := 1; p < ranks; p++ {
+				signal.More = append(signal.More, At(p, Word, phase*int64(ranks)+int64(r)))
+				wait.More = append(wait.More, At(r, Word, phase*int64(ranks)+int64(p)))
+			}
+			if r == relaxed {
+				signal.Order = Relaxed
+			}
+			return []Step{signal, wait}
+		}
+		src := User(r, Src, 0, 0)
+		steps := append([]Step{cp(src, src, int64(4*n))}, barrier(0)...)
+		var srcs []Ref
+		for p := range ranks {
+			srcs = append(srcs, User(p, Src, 0, 0))
+		}
+		steps = append(append(steps, sum(User(r, Dst, 0, 0), int64(4*n), srcs...)), barrier(1)...)
+		return append(steps, cp(src, src, int64(4*n)))
+	})
+}
+
+func TestManyRanksMeetByFlags(t *testing.T) {
+	for _, ranks := range []int{3, 9, 10, 40} {
+		bothSchedulers(t, func(t *testing.T, opt Options) {
+			_, err := newTest(ranks).Run(meeting(ranks, 2, -1), memories(ranks, 2), opt)
+			require.NoError(t, err)
+			_, err = newTest(ranks).Run(meeting(ranks, 2, ranks/2), memories(ranks, 2), opt)
+			var race *Race
+			require.ErrorAs(t, err, &race)
+			require.True(t, race.First.Rank == ranks/2 || race.Second.Rank == ranks/2)
+		})
+	}
+}
