@@ -21,6 +21,12 @@ func (c *Call) Validate() error {
 	if c.Ranks < 1 || c.Ranks > MaxRanks {
 		return &InvalidError{Field: "ranks", Value: fmt.Sprint(c.Ranks), Reason: "out of range", Hint: fmt.Sprintf("1 to %d", MaxRanks)}
 	}
+	if c.Scope > Thread {
+		return &InvalidError{Field: "scope", Value: fmt.Sprint(uint8(c.Scope)), Reason: "unknown", Hint: fmt.Sprintf("known are %v", scopeNames)}
+	}
+	if c.Team > SubTeam {
+		return &InvalidError{Field: "team", Value: fmt.Sprint(uint8(c.Team)), Reason: "unknown", Hint: "known are [world sub]"}
+	}
 	for _, step := range []func() error{c.validateLanes, c.validateOp, c.validateRoot, c.validateOffsets} {
 		if err := step(); err != nil {
 			return err

@@ -31,6 +31,8 @@ func TestValidate(t *testing.T) {
 		{"negative ranks", func(c *api.Call) { c.Ranks = -1 }, `ranks "-1"`},
 		{"most ranks", func(c *api.Call) { c.Ranks = 1024 }, ""},
 		{"too many ranks", func(c *api.Call) { c.Ranks = 1025 }, `ranks "1025": out of range (1 to 1024)`},
+		{"scope beyond", func(c *api.Call) { c.Scope = api.Thread + 1 }, `scope "4": unknown (known are [on_stream block warp thread])`},
+		{"team beyond", func(c *api.Call) { c.Team = api.SubTeam + 1 }, `team "2": unknown (known are [world sub])`},
 		{"empty call", func(c *api.Call) { c.Count = 0 }, ""},
 		{"negative count", func(c *api.Call) { c.Count = -1 }, `count "-1": out of range (0 to 1099511627776)`},
 		{"largest count", func(c *api.Call) { c.Count = api.MaxCount }, ""},
