@@ -150,6 +150,11 @@ func TestAvgRules(t *testing.T) {
 	pair := func(a, b uint64) uint64 { return f.fma(f.mul(a, c), b, c) }
 	want := f.fma(f.add(pair(in[0], in[1]), pair(in[2], in[3])), in[4], c)
 	require.Equal(t, want, avg(Scheme{Avg: AvgPremulFused, Order: Balanced}))
+
+	// What fusing keeps: 1 + 1/2 of the least subnormal rounds up, 1/2 alone to 0.
+	tiny := []uint64{0x0002, 0x0001}
+	require.Equal(t, uint64(0x0001), Eval(BF16, Scheme{Op: Avg, Avg: AvgPremul}, tiny))
+	require.Equal(t, uint64(0x0002), Eval(BF16, Scheme{Op: Avg, Avg: AvgPremulFused}, tiny))
 }
 
 // TestIntegers compares with Go's own arithmetic.
