@@ -40,6 +40,23 @@ FN bool loadFlagged(u64 a, u32 flag, u32 &lo, u32 &hi) {
 	return (u32)(x >> 32) == flag && (u32)(y >> 32) == flag;
 }
 
+// Flags that order other memory: the sender fences before, the receiver after.
+// The marks are for the check of the PTX, which follows every path from one to
+// the other.
+FN void releaseWord(u64 a, u32 v) { asm volatile("st.relaxed.sys.global.b32 [%0], %1; //@release" : : "l"(a), "r"(v) : "memory"); }
+FN void releaseFlag(u64 a, u64 v) { asm volatile("st.relaxed.sys.global.b64 [%0], %1; //@release" : : "l"(a), "l"(v) : "memory"); }
+FN u64 acquireFlag(u64 a) { u64 v; asm volatile("ld.relaxed.sys.global.b64 %0, [%1]; //@acquire" : "=l"(v) : "l"(a) : "memory"); return v; }
+FN void releaseHeader(u64 a, u64 hash, u32 flag) {
+	u64 x = (u64)flag << 32 | (u32)hash, y = (u64)flag << 32 | hash >> 32;
+	asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2}; //@release" : : "l"(a), "l"(x), "l"(y) : "memory");
+}
+FN bool acquireHeader(u64 a, u32 flag, u64 &hash) {
+	u64 x, y;
+	asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2]; //@acquire" : "=l"(x), "=l"(y) : "l"(a) : "memory");
+	hash = y << 32 | (u32)x;
+	return (u32)(x >> 32) == flag && (u32)(y >> 32) == flag;
+}
+
 // Data, ordered by the flags around it.
 FN Line loadLine(u64 a) {
 	Line l;

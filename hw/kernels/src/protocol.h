@@ -40,7 +40,7 @@ FN void record(const Call &c) {
 		storeWord(c.report + ReportBlock, c.block);
 		storeWord64(c.report + ReportHash, c.other);
 		fenceSystem();
-		storeWord(c.report + ReportFault, c.bad);
+		releaseWord(c.report + ReportFault, c.bad);
 	}
 	if (c.bad != Killed) storeWord(c.page + PageAbort, c.bad);
 }
@@ -135,7 +135,7 @@ FN void sendHeaders(const Call &c) {
 #pragma unroll 1
 	for (u32 p = thread(); p < c.world; p += threads()) {
 		fenceSystem();
-		storeFlagged(pageOf(c, p) + PageHeaders + (c.half * Peers + c.rank) * 16, (u32)c.hash, (u32)(c.hash >> 32), c.flag);
+		releaseHeader(pageOf(c, p) + PageHeaders + (c.half * Peers + c.rank) * 16, c.hash, c.flag);
 	}
 }
 
@@ -153,11 +153,9 @@ FN bool awaitHeaders(Call &c) {
 #pragma unroll 1
 	for (u32 p = thread(); p < c.world && !c.bad; p += threads()) {
 		u64 a = c.page + PageHeaders + (c.half * Peers + p) * 16;
-		u32 lo = 0, hi = 0;
 		Patience w = fresh();
 		bool came, late = false;
-		while (!(came = loadFlagged(a, c.flag, lo, hi)) && !late) late = impatient(c, w, limit, StepHeader, p);
-		c.other = (u64)hi << 32 | lo;
+		while (!(came = acquireHeader(a, c.flag, c.other)) && !late) late = impatient(c, w, limit, StepHeader, p);
 		if (!came) giveUp(c, Deadline, StepHeader, p);
 		else if (c.other != c.hash) {
 			giveUp(c, Differs, StepHeader, p);
@@ -179,14 +177,14 @@ FN bool meet(Call &c) {
 #pragma unroll 1
 	for (u32 p = thread(); p < c.world; p += threads()) {
 		fenceSystem();
-		storeWord64(pageOf(c, p) + PageFlags + ((u64)c.block * Peers + c.rank) * 8, target);
+		releaseFlag(pageOf(c, p) + PageFlags + ((u64)c.block * Peers + c.rank) * 8, target);
 	}
 #pragma unroll 1
 	for (u32 p = thread(); p < c.world && !c.bad; p += threads()) {
 		u64 a = c.page + PageFlags + ((u64)c.block * Peers + p) * 8;
 		Patience w = fresh();
 		bool came, late = false;
-		while (!(came = (s64)(loadWord64(a) - target) >= 0) && !late) late = impatient(c, w, limit, StepBarrier | c.barrier << 8, p);
+		while (!(came = (s64)(acquireFlag(a) - target) >= 0) && !late) late = impatient(c, w, limit, StepBarrier | c.barrier << 8, p);
 		if (!came) giveUp(c, Deadline, StepBarrier | c.barrier << 8, p);
 	}
 	return agree(c);
