@@ -32,7 +32,7 @@ const (
 // flag for every peer, so a large world takes fewer.
 func mostCTAs(ranks int) int {
 	switch {
-	case ranks <= 8:
+	case ranks <= 4:
 		return 16
 	case ranks <= 16:
 		return 8

@@ -162,7 +162,7 @@ func (k *kernel) body(parity uint8) {
 		add(pCheck, which, chunk)
 		add(pAwait, which, chunk)
 	}
-	for _, kind := range []phaseKind{pHeaders, pPush, pStamp, pCheck, pAgree, pSame} {
+	for _, kind := range [...]phaseKind{pHeaders, pPush, pStamp, pCheck, pAgree, pSame} {
 		add(kind, 0, 0)
 	}
 	switch k.path {
@@ -192,19 +192,19 @@ func (k *kernel) body(parity uint8) {
 
 // diagnoses adds, for every wait, the steps that find the peer it misses.
 func (k *kernel) diagnoses() {
-	late := map[phaseKind]phaseKind{pAgree: pLateHeaders, pSame: pOthers, pArrivals: pLateLines, pAwait: pLateFlags}
 	for i := range k.phases {
 		p := &k.phases[i]
-		kind, ok := late[p.kind]
-		if !ok {
-			continue
+		if late := lateKinds[p.kind]; late != 0 {
+			twin := *p
+			twin.kind, twin.twin = late, k.phases[i+1].start
+			p.twin = int32(k.size)
+			k.add(twin)
 		}
-		twin := *p
-		twin.kind, twin.twin = kind, p.start+int32(phaseTable[p.kind].size(k, p))
-		p.twin = int32(k.size)
-		k.add(twin)
 	}
 }
+
+// lateKinds says where the missing peers of a wait are looked for.
+var lateKinds = [phaseKinds]phaseKind{pAgree: pLateHeaders, pSame: pOthers, pArrivals: pLateLines, pAwait: pLateFlags}
 
 // to is the first step of a phase that exists once.
 func (k *kernel) to(kind phaseKind) int { return int(k.labels[kind]) }

@@ -28,27 +28,27 @@ func header(ranks, parity, peer, half int) int64 {
 	return int64(wHeaders + 2*(parity*ranks+peer) + half)
 }
 
-// flag is where block b of a peer counts up the phases it has finished.
-func flag(ranks, b, peer int) int64 { return int64(wHeaders + 4*ranks + b*ranks + peer) }
+// flag is where block b of a peer says that it has finished a flag phase.
+func flag(ranks, b, phase, peer int) int64 {
+	return int64(wHeaders + 4*ranks + (b*flagPhases+phase)*ranks + peer)
+}
 
 // words is the size of the control page for a grid.
-func words(ranks, grid int) int { return int(flag(ranks, grid, 0)) }
+func words(ranks, grid int) int { return int(flag(ranks, grid, 0, 0)) }
 
-// A barrier flag is the epoch, shifted, plus the number of the phase in the
-// call, so that it only ever counts up.
+// A barrier flag is the epoch, shifted, plus the number of the chunk, so that it
+// only ever counts up.
 const (
-	phaseBits  = 24
-	flagPhases = 3 // of a chunk
+	chunkBits  = 24
+	flagPhases = 3
 )
 
-// The phases of a chunk, as its flags count them.
+// The flag phases of a chunk.
 const (
 	phaseReady  = iota // the source is staged
 	phaseShared        // the own share of two shots can be read
 	phaseDone          // no peer is read any more
 )
-
-func phaseNumber(chunk int64, phase int) uint64 { return uint64(chunk*flagPhases + int64(phase) + 1) }
 
 // A line flag is the low half of the epoch. 0 is never used: an epoch with an
 // empty low half is skipped, with the next one, so that the halves of the boxes

@@ -205,9 +205,9 @@ func (k *kernel) signal(s *machine.Step, p *phase, i int) {
 		fence(s)
 		return
 	}
-	storeOf(s, machine.Ref{}, k.epoch(), phaseNumber(int64(p.chunk), int(p.which)), machine.Relaxed, machine.System)
-	k.everyPeer(s, func(to int) machine.Ref { return ref(to, flag(k.ranks(), k.block, k.rank)) })
-	s.Shift, s.Note = phaseBits, phaseNotes[p.which]
+	storeOf(s, machine.Ref{}, k.epoch(), uint64(p.chunk), machine.Relaxed, machine.System)
+	k.everyPeer(s, func(to int) machine.Ref { return ref(to, flag(k.ranks(), k.block, int(p.which), k.rank)) })
+	s.Shift, s.Note = chunkBits, phaseNotes[p.which]
 }
 
 var phaseNotes = [...]string{phaseReady: "staged", phaseShared: "shared", phaseDone: "done"}
@@ -217,13 +217,13 @@ var phaseCauses = [...]cause{phaseReady: causeReady, phaseShared: causeShare, ph
 // await waits for every peer's flag.
 func (k *kernel) await(s *machine.Step, p *phase, i int) {
 	k.flagged(s, p)
-	k.everyPeer(s, func(from int) machine.Ref { return k.word(flag(k.ranks(), k.block, from)) })
+	k.everyPeer(s, func(from int) machine.Ref { return k.word(flag(k.ranks(), k.block, int(p.which), from)) })
 	k.patient(s, machine.Progress, machine.Nobody, int(p.twin))
 }
 
 // flagged makes the step a wait for a flag phase.
 func (k *kernel) flagged(s *machine.Step, p *phase) {
 	s.Kind, s.Cmp, s.Order = machine.Wait, machine.Reached, machine.Acquire
-	s.Base, s.Shift, s.Value = k.epoch(), phaseBits, phaseNumber(int64(p.chunk), int(p.which))
+	s.Base, s.Shift, s.Value = k.epoch(), chunkBits, uint64(p.chunk)
 	s.Note = phaseNotes[p.which]
 }

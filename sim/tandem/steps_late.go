@@ -69,6 +69,6 @@ func (k *kernel) lateFlags(s *machine.Step, p *phase, i int) {
 	}
 	from := k.peer(i)
 	k.flagged(s, p)
-	s.Word = k.word(flag(k.ranks(), k.block, from))
+	s.Word = k.word(flag(k.ranks(), k.block, int(p.which), from))
 	k.patient(s, machine.Progress, from, k.recordAt(phaseCauses[p.which], from))
 }

@@ -137,16 +137,16 @@ func (x *traced) wordName(n int) string {
 	switch {
 	case n < wHeaders:
 		return names[n]
-	case n < int(flag(ranks, 0, 0)):
+	case n < int(flag(ranks, 0, 0, 0)):
 		n -= wHeaders
 		return fmt.Sprintf("header[%d,%d,%d]", n/2/ranks, n/2%ranks, n%2)
 	}
-	n -= int(flag(ranks, 0, 0))
-	return fmt.Sprintf("flag[%d,%d]", n/ranks, n%ranks)
+	n -= int(flag(ranks, 0, 0, 0))
+	return fmt.Sprintf("%s[%d,%d]", phaseNotes[n/ranks%flagPhases], n/ranks/flagPhases, n%ranks)
 }
 
 func (x *traced) tempName(n int) string {
-	names := []string{"launched", "cancelled", "ended", "crashed", "outcome"}
+	names := []string{"launched", "cancelled", "crashed", "outcome"}
 	ranks, grid := x.call.Ranks, x.session.decide(&x.call).grid
 	switch {
 	case n < tGone:
