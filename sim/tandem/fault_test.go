@@ -181,6 +181,9 @@ func TestFailEveryStep(t *testing.T) {
 			failed, total := 0, 0
 			for rank, n := range steps {
 				for step := range n {
+					if testing.Short() && step%23 != 0 {
+						continue
+					}
 					for _, harm := range []machine.Harm{machine.Fail, machine.Stop, machine.Delay} {
 						x := trial{params: params, call: c, inject: machine.Injection{Rank: rank, Step: step, Harm: harm, For: lateBy}}
 						if total++; x.run(t) {
@@ -194,6 +197,14 @@ func TestFailEveryStep(t *testing.T) {
 	}
 }
 
+// pick is how many cases a test tries, and how many under -short.
+func pick(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
 // TestFailSampledSteps harms random ranks at random steps under random
 // schedules.
 func TestFailSampledSteps(t *testing.T) {
@@ -202,7 +213,7 @@ func TestFailSampledSteps(t *testing.T) {
 		for _, params := range faultParams {
 			for _, c := range faultCalls(ranks) {
 				steps := stepsOf(t, params, &c)
-				for i := range 60 {
+				for i := range pick(30, 2) {
 					rank := random.IntN(ranks)
 					x := trial{params: params, call: c, inject: machine.Injection{
 						Rank: rank, Step: random.IntN(steps[rank]), Harm: machine.Harm(1 + i%3), For: lateBy,

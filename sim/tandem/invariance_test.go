@@ -157,10 +157,7 @@ func joined(c *api.Call, at int64, a, b []byte) []byte {
 // CTAs, the place of the ranks nor on how a call is split, and they are the
 // reference's. 20,000 random calls.
 func TestInvariance(t *testing.T) {
-	want, calls := 20_000, 0
-	if testing.Short() {
-		want /= 100
-	}
+	want, calls := pick(20_000, 200), 0
 	pool := make(teamPool)
 	property := func(t *rapid.T) {
 		c := drawCall(t)

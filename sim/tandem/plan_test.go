@@ -180,6 +180,9 @@ func TestLargePlans(t *testing.T) {
 	for _, n := range []int64{1 << 31, 1<<32 + 4, 1<<35 + 5, api.MaxCount} {
 		for _, k := range []api.Collective{api.AllReduce, api.AllGather, api.ReduceScatter, api.AllToAll, api.Broadcast} {
 			for _, ranks := range []int{2, 8, 72} {
+				if ranks == 72 && n != api.MaxCount {
+					continue
+				}
 				c := api.Call{Collective: k, DType: num.F64, Ranks: ranks, Count: n}
 				if k.Reduces() {
 					c.Op = num.Sum

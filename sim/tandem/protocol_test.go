@@ -200,6 +200,9 @@ func (p shifted) Step(s *machine.Step, rank, cta, i int) {
 	for j := range s.Srcs {
 		refs = append(refs, &s.Srcs[j])
 	}
+	for j := range s.More {
+		refs = append(refs, &s.More[j])
+	}
 	for _, r := range refs {
 		if r.Space != machine.Nothing {
 			r.Rank += int32(p.by)

@@ -157,7 +157,7 @@ func naps(random *rand.Rand, ranks int) []machine.Injection {
 func TestStreams(t *testing.T) {
 	for _, ranks := range []int{1, 2, 3, 4, 8} {
 		random := rng(uint64(ranks))
-		for seed := range uint64(40) {
+		for seed := range uint64(pick(40, 4)) {
 			s := session(t, "", ranks)
 			s.filler, s.caller, s.change = writes, reuse, addScratch
 			newRun(ranks, randomJobs(random, ranks, 6, 40), random).do(t, s, machine.Options{Seeded: seed > 0, Seed: seed, Inject: naps(random, ranks)})
@@ -194,10 +194,7 @@ func alternating() []job {
 // never reset, with changing inputs: 10,000 calls.
 func TestAlternation(t *testing.T) {
 	shapes := alternating()
-	calls, want := 0, 10_000
-	if testing.Short() {
-		want /= 100
-	}
+	calls, want := 0, pick(10_000, 100)
 	random := rng(5)
 	s := session(t, "", 2)
 	for calls < want {
