@@ -99,7 +99,10 @@ func (c *Call) CheckMemory(rank int, mem Memory) error {
 			img  Image
 			want int64
 		}{{"source", l.Src, c.SrcElems(i) * size}, {"destination", l.Dst, c.DstElems(i) * size}} {
-			if b.img.Guard < 0 || 2*b.img.Guard > len(b.img.Bytes) || b.img.Len() != b.want {
+			if b.img.Guard < 0 || b.img.Guard > len(b.img.Bytes)/2 {
+				return &InvalidError{Field: b.name, Value: fmt.Sprintf("guards of %d bytes", b.img.Guard), Reason: fmt.Sprintf("lane %d of rank %d has %d bytes in all", i, rank, len(b.img.Bytes)), Hint: "0 or more bytes on either side of the payload"}
+			}
+			if b.img.Len() != b.want {
 				return &InvalidError{Field: b.name, Value: fmt.Sprintf("%d bytes", b.img.Len()), Reason: fmt.Sprintf("lane %d of rank %d needs %d bytes", i, rank, b.want)}
 			}
 			if b.img.Addr%uint64(size) != 0 {

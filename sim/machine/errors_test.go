@@ -79,6 +79,26 @@ func TestAStepThatOverlapsItselfRaces(t *testing.T) {
 	}
 }
 
+// One byte in common is an overlap, none is not.
+func TestOverlapOfOneByte(t *testing.T) {
+	for _, c := range []struct {
+		dst, src int64
+		ok       bool
+	}{{0, 7, false}, {7, 0, false}, {0, 8, true}, {8, 0, true}} {
+		mem := memories(1, 4)
+		mem[0][0].Dst = mem[0][0].Src
+		p := script{steps: [][][]Step{{{cp(User(0, Dst, 0, c.dst), User(0, Src, 0, c.src), 8)}}}}
+		_, err := newTest(1).Run(p, mem, Options{})
+		if c.ok {
+			require.NoError(t, err)
+		} else {
+			var race *Race
+			require.ErrorAs(t, err, &race)
+			require.Equal(t, int64(1), race.End-race.Start)
+		}
+	}
+}
+
 func TestMisaligned(t *testing.T) {
 	mem := memories(1, 4)
 	p := script{steps: [][][]Step{{{{Kind: Copy, Dst: User(0, Dst, 0, 0), Srcs: []Ref{User(0, Src, 0, 4)}, Bytes: 8, Width: 8}}}}}
