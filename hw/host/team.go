@@ -95,9 +95,7 @@ func (t *Team) settle(ctx context.Context, limit time.Duration) error {
 	t.engine.Stop()
 	late := gpu.Wait(context.Background(), t.clock, stopLimit, t.queryers()...)
 	if late != nil {
-		for _, g := range t.gpus {
-			t.machine.abandon(g)
-		}
+		t.abandon()
 		return errors.Join(err, fmt.Errorf("the GPUs were abandoned: %w", late))
 	}
 	return err
@@ -206,10 +204,27 @@ func (t *Team) Close(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := gpu.Wait(ctx, t.clock, stopLimit, t.queryers()...); err != nil && !errors.Is(err, gpu.ErrClosed) && !t.lost() {
-		return err
+	if t.lost() {
+		return t.release()
 	}
-	return t.release()
+	err := gpu.Wait(ctx, t.clock, stopLimit, t.queryers()...)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return err // it can be tried again
+	case errors.Is(err, gpu.ErrDeadline):
+		t.abandon()
+	default:
+		t.poisonAll(err)
+	}
+	return errors.Join(err, t.release())
+}
+
+// abandon gives up GPUs on which a kernel does not end.
+func (t *Team) abandon() {
+	for _, g := range t.gpus {
+		t.machine.abandon(g)
+	}
 }
 
 func (t *Team) lost() bool {

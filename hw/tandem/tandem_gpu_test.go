@@ -33,6 +33,9 @@ func machine(t testing.TB) *host.Machine {
 
 func open(t testing.TB, m *host.Machine, text string, ranks int, arrive, progress time.Duration) (*host.Team, *config) {
 	c, spec := mustRead(t, text)
+	if v, err := strconv.Atoi(os.Getenv("TANDEM_DEADLINE_SCALE")); err == nil {
+		arrive, progress = arrive*time.Duration(v), progress*time.Duration(v) // under a sanitizer
+	}
 	team, err := Open(context.Background(), m, spec, api.TeamConfig{Ranks: ranks, Arrive: arrive, Progress: progress})
 	require.NoErrorf(t, err, "%s over %d ranks", text, ranks)
 	t.Cleanup(func() {

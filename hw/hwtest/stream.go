@@ -1,0 +1,148 @@
+package hwtest
+
+import (
+	"bytes"
+
+	"example.com/tandem/api/gpu"
+)
+
+// stream does its work as it is queued, or records it.
+type stream struct {
+	c       *gpuContext
+	entry   *gpu.Entry
+	capture bool
+	work    []func()
+}
+
+func (s *stream) do(call string, f func()) error {
+	if err := s.c.d.enter(call); err != nil {
+		return err
+	}
+	if s.capture {
+		s.work = append(s.work, f)
+	} else {
+		f()
+	}
+	return nil
+}
+
+func (s *stream) Query() (bool, error) {
+	if err := s.c.d.enter("cuStreamQuery"); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+func (s *stream) Launch(l gpu.Launch) error {
+	if err := l.Check(s.c.dev.Info()); err != nil {
+		return err
+	}
+	f := l.Function.(*function)
+	kept := l
+	kept.Args = new(gpu.Args)
+	*kept.Args = *l.Args
+	return s.do("cuLaunchCooperativeKernel", func() {
+		s.c.d.note("%d: %s grid %v block %v cooperative %v", s.c.dev.i, f.name, l.Grid, l.Block, l.Cooperative)
+		f.run(s.c.d, s.c.dev.i, kept)
+	})
+}
+
+func (s *stream) reach(p gpu.Ptr, n uint64) ([]byte, error) {
+	b := s.c.d.Bytes(p)
+	if uint64(len(b)) < n {
+		return nil, gpu.Refuse("cuMemcpyAsync", gpu.ErrInvalid, "%d bytes at %#x reach beyond an allocation", n, uint64(p))
+	}
+	return b[:n], nil
+}
+
+func (s *stream) Copy(dst, src gpu.Ptr, n uint64) error {
+	to, err := s.reach(dst, n)
+	if err != nil {
+		return err
+	}
+	from, err := s.reach(src, n)
+	if err != nil {
+		return err
+	}
+	return s.do("cuMemcpyAsync", func() { copy(to, from) })
+}
+
+func (s *stream) Set8(dst gpu.Ptr, value uint8, n uint64) error {
+	to, err := s.reach(dst, n)
+	if err != nil {
+		return err
+	}
+	return s.do("cuMemsetD8Async", func() { copy(to, bytes.Repeat([]byte{value}, int(n))) })
+}
+
+func (s *stream) Set32(dst gpu.Ptr, value uint32, n uint64) error {
+	return gpu.Refuse("cuMemsetD32Async", gpu.ErrUnsupported, "the stand-in has it not")
+}
+
+func (s *stream) Record(gpu.Event) error    { return nil }
+func (s *stream) WaitEvent(gpu.Event) error { return nil }
+
+func (s *stream) BeginCapture() error {
+	if err := s.c.d.enter("cuStreamBeginCapture"); err != nil {
+		return err
+	}
+	s.capture, s.work = true, nil
+	return nil
+}
+
+func (s *stream) EndCapture() (gpu.Graph, error) {
+	if !s.capture {
+		return nil, gpu.Refuse("cuStreamEndCapture", gpu.ErrCapture, "no capture is under way")
+	}
+	s.capture = false
+	if err := s.c.d.enter("cuStreamEndCapture"); err != nil {
+		return nil, err
+	}
+	return &graph{s.c.d, s.work, s.c.d.ledger.Add(gpu.KindGraph, nil)}, nil
+}
+
+func (s *stream) Destroy() error {
+	s.entry.Release()
+	return nil
+}
+
+type graph struct {
+	d     *Driver
+	work  []func()
+	entry *gpu.Entry
+}
+
+func (g *graph) Instantiate() (gpu.GraphExec, error) {
+	if err := g.d.enter("cuGraphInstantiate"); err != nil {
+		return nil, err
+	}
+	return &exec{g.d, g.work, g.d.ledger.Add(gpu.KindGraphExec, nil)}, nil
+}
+
+func (g *graph) Destroy() error {
+	g.entry.Release()
+	return nil
+}
+
+type exec struct {
+	d     *Driver
+	work  []func()
+	entry *gpu.Entry
+}
+
+func (e *exec) Upload(gpu.Stream) error { return e.d.enter("cuGraphUpload") }
+
+func (e *exec) Launch(gpu.Stream) error {
+	if err := e.d.enter("cuGraphLaunch"); err != nil {
+		return err
+	}
+	for _, f := range e.work {
+		f()
+	}
+	return nil
+}
+
+func (e *exec) Destroy() error {
+	e.entry.Release()
+	return nil
+}

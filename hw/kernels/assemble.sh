@@ -1,0 +1,10 @@
+#!/bin/sh
+# assemble.sh [PTXAS]: assembles the committed PTX with a real ptxas for every
+# architecture that it is meant for.
+set -eu
+cd "$(dirname "$0")"
+ptxas=${1:-ptxas}
+for arch in sm_90 sm_100 sm_103; do
+	"$ptxas" -arch="$arch" -o /dev/null tandem.ptx
+	echo "$arch"
+done
