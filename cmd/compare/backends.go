@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"example.com/tandem/api"
@@ -17,8 +19,20 @@ import (
 func backends() []api.Backend {
 	return []api.Backend{
 		sim.New(nvshmem.Family{}, nccl.Family{}, rlkernel.Family{}, tandem.Family{}),
+		newHW(),
 		file.New(),
 	}
+}
+
+// closeBackends lets go of what backends hold of the machine.
+func (a *app) closeBackends() error {
+	var errs []error
+	for _, b := range a.backends {
+		if c, ok := b.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // backend finds who serves a spec.

@@ -31,7 +31,7 @@ func TestBadInput(t *testing.T) {
 
 		// Specs.
 		{"--left nvshmem", []string{`spec "nvshmem": it has no backend`, "sim:nvshmem@pr131"}},
-		{"--left hw:nvshmem@3.4.5", []string{`there is no backend "hw"`, "sim"}},
+		{"--left gpu:nvshmem@3.4.5", []string{`there is no backend "gpu"`, "sim"}},
 		{"--left sim:mpi@1", []string{`"mpi"`, "nvshmem"}},
 		{"--left sim:nvshmem", []string{"version", "2dca770", "pr131", "3.4.5"}},
 		{"--left sim:nvshmem@9", []string{`"9"`, "2dca770", "pr131", "3.4.5"}},

@@ -16,5 +16,9 @@ func mainCode() int {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	a := &app{ctx: ctx, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, backends: backends()}
-	return a.run(os.Args[1:])
+	code := a.run(os.Args[1:])
+	if err := a.closeBackends(); err != nil {
+		return a.fail(err)
+	}
+	return code
 }

@@ -77,23 +77,23 @@ func TestSweepExitCodes(t *testing.T) {
 	require.Contains(t, got.stdout, "the class has no such operation")
 	require.Contains(t, got.stdout, "NOTHING COMPARED: ")
 	for args, says := range map[string]string{
-		"--check bits":                               "known are",
-		"--check value,":                             "unknown",
-		"--shard 5/4":                                "not a shard",
-		"--shard 0/4":                                "not a shard",
-		"--shard 1":                                  "not a shard",
-		"--launches lazily":                          "eager and graph",
-		"--max-bytes many":                           "not a number of bytes",
-		"--teams all":                                "known are",
-		"--counts=-1":                                "no sound call",
-		"--left sim:nvshmem@1":                       "no such implementation",
-		"--full --seeds 1000000":                     "shorter lists",
-		"--write-known":                              "--known FILE",
-		"--known missing.txt":                        "cannot be read",
-		"--resume missing.part":                      "resume",
-		"--contract faithful":                        "contract",
-		"--format xml":                               "known are",
-		"-o missing/out.json":                        "cannot be written",
+		"--check bits":           "known are",
+		"--check value,":         "unknown",
+		"--shard 5/4":            "not a shard",
+		"--shard 0/4":            "not a shard",
+		"--shard 1":              "not a shard",
+		"--launches lazily":      "eager and graph",
+		"--max-bytes many":       "not a number of bytes",
+		"--teams all":            "known are",
+		"--counts=-1":            "no sound call",
+		"--left sim:nvshmem@1":   "no such implementation",
+		"--full --seeds 1000000": "shorter lists",
+		"--write-known":          "--known FILE",
+		"--known missing.txt":    "cannot be read",
+		"--resume missing.part":  "resume",
+		"--contract faithful":    "contract",
+		"--format xml":           "known are",
+		"-o missing/out.json":    "cannot be written",
 		"--dtypes bf16 --ops and --collectives many": "unknown",
 	} {
 		requireRefused(t, compare(append([]string{"sweep"}, strings.Fields(args)...)...), says)
@@ -104,9 +104,9 @@ func TestSweepExitCodes(t *testing.T) {
 // shows it again.
 func TestChecksCatch(t *testing.T) {
 	for _, c := range []struct{ check, args string }{
-		{"rank_agreement", "--left sim:nvshmem@3.4.5?nvls=off --right sim:nvshmem@3.4.5?nvls=off --ranks 4 --counts 65536"},
+		{"rank_agreement", "--left sim:nvshmem@3.4.5?nvls=off --right sim:nvshmem@3.4.5?nvls=off --ranks 4 --counts 8192"},
 		{"coverage", "--left sim:nvshmem@2dca770 --right sim:nvshmem@2dca770 --ranks 2 --counts 131074"},
-		{"size_invariance", "--left sim:nvshmem@3.4.5?nvls=off --right sim:tandem --ranks 5 --counts 3000"},
+		{"size_invariance", "--left sim:nvshmem@3.4.5?nvls=off --right sim:tandem --ranks 4 --counts 600"},
 		{"placement_invariance", "--left sim:nvshmem@2dca770 --right sim:tandem --ranks 2 --counts 4096"},
 	} {
 		args := "sweep --collectives all_reduce --dtypes bf16 --ops sum --src-offsets 0 --dst-offsets 0 --in-place false --scopes on_stream --teams world --inputs normal --check " + c.check + " " + c.args
