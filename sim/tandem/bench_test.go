@@ -57,7 +57,7 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func poison(p []byte) {
-	p[0] = 0xff
+	p[0] = 0xff // no sum and no flag
 	for n := 1; n < len(p); n *= 2 {
 		copy(p[n:], p[:n])
 	}

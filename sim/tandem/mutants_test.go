@@ -155,6 +155,9 @@ func fails(check func(require.TestingT, func(machine.Program) machine.Program), 
 
 // TestChecksPass: the checks find nothing in the protocol as it is.
 func TestChecksPass(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the tests the checks are parts of run a sample instead")
+	}
 	for name, check := range checks {
 		t.Run(name, func(t *testing.T) { check(t, same) })
 	}

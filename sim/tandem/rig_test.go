@@ -24,9 +24,7 @@ func memoryOf(c *api.Call, rank int) api.Memory {
 		src, dst := c.Addrs(i, rank)
 		image := func(elems int64, addr uint64) api.Image {
 			b := make([]byte, elems*size+2*guard)
-			for i := range b {
-				b[i] = 0xA5
-			}
+			poison(b)
 			return api.Image{Bytes: b, Addr: addr, Guard: guard}
 		}
 		part := func(of api.Image, elems int64, addr uint64) api.Image {

@@ -18,7 +18,8 @@ import (
 // difference.
 //
 //	call FLAGS            the call: collective, dtype, op, ranks, count, params
-//	run [harm=fail|stop|sleep rank=R step=K] [absent=R] [seed=S] [agents=..]
+//	run [harm=fail|stop|sleep rank=R step=K] [absent=R] [seed=S] [quiet]
+//	                      quiet leaves out the steps
 //	close                 the team, afterwards
 func TestTraces(t *testing.T) {
 	datadriven.Walk(t, "testdata/traces", func(t *testing.T, path string) {
@@ -92,7 +93,7 @@ func (x *traced) run(t *testing.T, d *datadriven.TestData) string {
 	_, errs := x.session.Run(opt, calls, mem, "")
 	var b strings.Builder
 	for line := range strings.Lines(x.session.last.Trace) {
-		if !strings.HasSuffix(line, " nop\n") && !strings.HasSuffix(line, " begin\n") && !strings.Contains(line, " goto ") {
+		if !d.HasArg("quiet") && !strings.HasSuffix(line, " nop\n") && !strings.HasSuffix(line, " begin\n") && !strings.Contains(line, " goto ") {
 			b.WriteString(x.legible(line))
 		}
 	}
