@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,27 +23,49 @@ const (
 	goodCounts = "1 passed, 0 failed, 0 refused\n"
 )
 
-// TestGoldenReplays is every result recorded from the real libraries.
+// TestGoldenReplays is every result recorded from the real libraries; a part
+// of them under -short.
 func TestGoldenReplays(t *testing.T) {
 	for name, want := range map[string]int{
 		"nvshmem-3.4.5-h200-p2p.jsonl.gz":   9893,
 		"nvshmem-3.4.5-h200-extra.jsonl.gz": 2492,
 		"nccl-2.28.3-h200x2.jsonl.gz":       674,
-		"nccl-2.28.9-h200x2-avg.jsonl.gz":   200,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && want > 1000 {
-				t.Skip("the larger files are replayed in the full tests")
+			file := "testdata/golden/" + name
+			if testing.Short() {
+				file, want = every(t, file, want/50), 50
 			}
-			got := compare("replay", "testdata/golden/"+name)
+			got := compare("replay", file)
 			require.Equal(t, result{exitHolds, fmt.Sprintf("%d passed, 0 failed, 0 refused\n", want), ""}, got)
 		})
 	}
 }
 
+// every is a recording with 50 of its rows, nth ones.
+func every(t *testing.T, file string, n int) string {
+	t.Helper()
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	text, err := io.ReadAll(z)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	some := lines[:1]
+	for i := 1; i < len(lines) && len(some) <= 50; i += n {
+		some = append(some, lines[i])
+	}
+	return vectorFile(t, "some.jsonl", some...)
+}
+
 // TestReplaySeesMistakes checks the recordings against models that are not
 // theirs.
 func TestReplaySeesMistakes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a whole recording")
+	}
 	got := compare("replay", "testdata/golden/nvshmem-3.4.5-h200-extra.jsonl.gz", "--against", "sim:nvshmem@3.4.5?nvls=off&reduce_recexch_kval=4", "--format", "json")
 	require.Equal(t, exitBroken, got.code, got.stderr)
 	requireSchema(t, got.stdout)
@@ -203,7 +226,7 @@ func TestReplayOfBrokenCompression(t *testing.T) {
 	whole, err := os.ReadFile("testdata/golden/nvshmem-3.4.5-h200-extra.jsonl.gz")
 	require.NoError(t, err)
 	cut := filepath.Join(t.TempDir(), "cut.jsonl.gz")
-	require.NoError(t, os.WriteFile(cut, whole[:len(whole)/2], 0o666))
+	require.NoError(t, os.WriteFile(cut, whole[:len(whole)/9], 0o666))
 	got := compare("replay", cut)
 	require.Equal(t, exitCannotCompare, got.code, got.stderr)
 	require.Contains(t, got.stdout, "unreadable: unexpected EOF\n")
