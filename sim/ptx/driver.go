@@ -1,0 +1,294 @@
+package ptx
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"example.com/tandem/api/gpu"
+	"example.com/tandem/sim/ptx/vm"
+)
+
+// Options describe the machine; the zero value has one device.
+type Options struct {
+	Devices int    // 0 is 1
+	Seed    uint64 // of the schedule
+	// Stale is how many of 256 strong reads that may return an older value do;
+	// 0 is 32, negative is none.
+	Stale int
+	// Multicast gives the devices the attribute. Objects are simulated, and
+	// made only where gpu.MulticastPolicy allows it with Multicast as the asker.
+	Multicast bool
+	Sum       vm.Sum          // of multimem.ld_reduce.add; nil is the exact sum, rounded once
+	Info      func(*gpu.Info) // changes what a device says of itself
+}
+
+// burst is how many instructions run between two looks at the streams, and
+// busy how many may run in one Sleep before time passes nevertheless.
+const (
+	burst = 1 << 14
+	busy  = 1 << 30
+)
+
+type driver struct {
+	opts    Options
+	devices []gpu.Device
+	ledger  gpu.Ledger
+
+	mu       sync.Mutex
+	m        *vm.Machine
+	modules  map[string]*vm.Module // by name and text
+	known    vm.Known              // to the host
+	closed   bool
+	streams  []*stream // in order of their numbers; nil once destroyed
+	regions  map[gpu.Ptr]*region
+	lost     map[*device]*gpu.Error
+	peers    map[[2]int]bool
+	files    map[int]*physical
+	fabric   map[gpu.FabricHandle]*physical
+	sleepers map[uint64]time.Duration
+	sleeps   uint64
+	idle     []*stream // lent to nodes of graphs
+	casts    int       // multicast calls made
+}
+
+// Open makes the machine.
+func Open(o Options) gpu.Driver {
+	const kHz = 1_000_000
+	d := &driver{
+		opts: o, m: vm.New(vm.Options{Seed: o.Seed, ClockKHz: kHz, Stale: o.Stale, Sum: o.Sum}), modules: map[string]*vm.Module{},
+		regions: map[gpu.Ptr]*region{}, lost: map[*device]*gpu.Error{}, peers: map[[2]int]bool{},
+		files: map[int]*physical{}, fabric: map[gpu.FabricHandle]*physical{}, sleepers: map[uint64]time.Duration{},
+	}
+	for i := range max(o.Devices, 1) {
+		v := &device{d: d, ordinal: i, info: gpu.Info{
+			Name: fmt.Sprintf("Virtual GPU %d", i), UUID: gpu.UUID{0x70, 0x74, 0x78, 15: byte(i)}, PCI: fmt.Sprintf("0000:%02x:00.0", i+1),
+			Major: 9, SMs: 8, ClockKHz: kHz, Memory: 64 << 30, L2: 1 << 20,
+			WarpSize: 32, MaxThreadsPerBlock: 1024, MaxThreadsPerSM: 2048, MaxBlocksPerSM: 32,
+			MaxBlock: gpu.Dim3{X: 1024, Y: 1024, Z: 64}, MaxGrid: gpu.Dim3{X: 1<<31 - 1, Y: 65535, Z: 65535},
+			RegistersPerSM: 65536, SharedPerSM: 228 << 10, SharedPerBlock: 48 << 10, SharedPerBlockMax: 227 << 10,
+			CooperativeLaunch: true, VirtualMemory: true, FileHandles: true, FabricHandles: true, HostMapping: true, UnifiedAddresses: true,
+			Multicast: o.Multicast,
+		}}
+		if o.Info != nil {
+			o.Info(&v.info)
+		}
+		d.devices = append(d.devices, v)
+	}
+	return d
+}
+
+func (d *driver) Name() string          { return "virtual GPU" }
+func (d *driver) Devices() []gpu.Device { return d.devices }
+func (d *driver) Clock() gpu.Clock      { return (*clock)(d) }
+func (d *driver) Counts() gpu.Counts    { return d.ledger.Counts() }
+
+func (d *driver) Close() error {
+	if err := d.ledger.Check("the virtual GPU"); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	return nil
+}
+
+// clock is virtual time.
+type clock driver
+
+func (c *clock) Now() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.m.Now()
+}
+
+// Sleep runs the machine. Others may call the driver between two bursts.
+func (c *clock) Sleep(dur time.Duration) {
+	d := (*driver)(c)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.m.Touched() // the host may have written to pinned memory
+	if dur <= 0 {
+		d.step()
+		return
+	}
+	wake := d.m.Now() + dur
+	d.sleeps++
+	me := d.sleeps
+	d.sleepers[me] = wake
+	defer delete(d.sleepers, me)
+	start := d.m.Steps
+	for d.m.Now() < wake {
+		if waiting := d.step(); waiting || d.m.Steps-start > busy {
+			d.jump()
+			start = d.m.Steps
+		}
+		d.mu.Unlock()
+		d.mu.Lock()
+	}
+}
+
+// step runs a burst, and says whether all that is left waits. The lock is held.
+func (d *driver) step() (waiting bool) {
+	moved := d.advance()
+	waiting = d.m.Run(burst)
+	return !d.advance() && !moved && waiting
+}
+
+// jump moves time to the next moment at which anybody wakes. The lock is held.
+func (d *driver) jump() {
+	next, ok := d.m.Deadline()
+	for _, at := range d.sleepers {
+		if !ok || at < next {
+			next, ok = at, true
+		}
+	}
+	if ok {
+		d.m.Jump(next)
+	}
+}
+
+type device struct {
+	d       *driver
+	ordinal int
+	info    gpu.Info
+}
+
+func (v *device) Ordinal() int   { return v.ordinal }
+func (v *device) Info() gpu.Info { return v.info }
+
+func (v *device) Peer(other gpu.Device) (gpu.PeerInfo, error) {
+	if o, ok := other.(*device); !ok || o.d != v.d {
+		return gpu.PeerInfo{}, gpu.Refuse("cuDeviceGetP2PAttribute", gpu.ErrInvalid, "the device is another driver's")
+	}
+	return gpu.PeerInfo{Access: true, Atomics: true}, nil
+}
+
+// Lock counts only: the machine is this process's own.
+func (v *device) Lock(context.Context) (func() error, error) {
+	entry := v.d.ledger.Add(gpu.KindLock, v.info.UUID.String)
+	return func() error { entry.Release(); return nil }, nil
+}
+
+func (v *device) Open() (gpu.Context, error) {
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
+	if v.d.closed {
+		return nil, gpu.Refuse("cuDevicePrimaryCtxRetain", gpu.ErrClosed, "the driver was closed")
+	}
+	c := &vcontext{d: v.d, dev: v, ledger: gpu.NewLedger(&v.d.ledger)}
+	c.entry = v.d.ledger.Add(gpu.KindContext, c.String)
+	return c, nil
+}
+
+// vcontext is one use of a device.
+type vcontext struct {
+	d      *driver
+	dev    *device
+	ledger *gpu.Ledger
+	entry  *gpu.Entry
+	closed bool // or abandoned
+}
+
+func (c *vcontext) String() string     { return c.dev.info.Name }
+func (c *vcontext) Device() gpu.Device { return c.dev }
+func (c *vcontext) SMs() int           { return c.dev.info.SMs }
+
+// enter begins a call in the context and takes the lock; leave is to be called
+// where there is no error.
+func (c *vcontext) enter(call string) (leave func(), err error) {
+	c.d.mu.Lock()
+	switch lost := c.d.lost[c.dev]; {
+	case c.closed:
+		err = gpu.Refuse(call, gpu.ErrClosed, "the context of %v was closed or abandoned", c)
+	case lost != nil:
+		err = &gpu.Error{Call: call, Code: lost.Code, Detail: lost.Detail}
+	default:
+		return c.d.mu.Unlock, nil
+	}
+	c.d.mu.Unlock()
+	return nil, err
+}
+
+// release begins a call that releases something: it also works in a context
+// that is lost.
+func (c *vcontext) release(call string) (leave func(), err error) {
+	c.d.mu.Lock()
+	if c.closed {
+		c.d.mu.Unlock()
+		return nil, gpu.Refuse(call, gpu.ErrClosed, "the context of %v was closed or abandoned", c)
+	}
+	return c.d.mu.Unlock, nil
+}
+
+// busy says whether a release would wait. The lock is held.
+func (c *vcontext) busy(call string) error {
+	c.d.advance()
+	for _, s := range c.d.streams {
+		if s != nil && s.c.dev == c.dev && len(s.queue) > 0 {
+			return gpu.Refuse(call, gpu.ErrBusy, "a stream of %v still has work", c)
+		}
+	}
+	return nil
+}
+
+func (c *vcontext) MemInfo() (free, total uint64, err error) {
+	leave, err := c.enter("cuMemGetInfo")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer leave()
+	return c.dev.info.Memory - c.d.used(c.dev), c.dev.info.Memory, nil
+}
+
+func (c *vcontext) EnablePeer(peer gpu.Context) error {
+	leave, err := c.enter("cuCtxEnablePeerAccess")
+	if err != nil {
+		return err
+	}
+	defer leave()
+	p, ok := peer.(*vcontext)
+	if !ok || p.d != c.d {
+		return gpu.Refuse("cuCtxEnablePeerAccess", gpu.ErrInvalid, "the peer is another driver's")
+	}
+	c.d.peers[[2]int{c.dev.ordinal, p.dev.ordinal}] = true
+	return nil
+}
+
+func (c *vcontext) Multicast() (gpu.Multicaster, error) {
+	if err := gpu.MulticastPolicy(c.d.opts.Multicast, os.Getenv); err != nil {
+		return nil, err
+	}
+	if !c.dev.info.Multicast {
+		return nil, gpu.Refuse("multicast", gpu.ErrUnsupported, "%v does not have the attribute", c)
+	}
+	return multicaster{c}, nil
+}
+
+func (c *vcontext) Abandon() {
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	c.closed = true
+	for _, r := range c.d.regions {
+		if r.owner == c {
+			r.kept = true
+		}
+	}
+	c.ledger.QuarantineAll()
+}
+
+func (c *vcontext) Close() error {
+	if err := c.ledger.Check(c.String()); err != nil {
+		return err
+	}
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	c.closed = true
+	if c.ledger.Counts() != (gpu.Counts{}) {
+		c.entry.Quarantine()
+	}
+	c.entry.Release()
+	return nil
+}

@@ -1,0 +1,411 @@
+package ptx
+
+import (
+	"time"
+
+	"example.com/tandem/api/gpu"
+	"example.com/tandem/sim/ptx/vm"
+)
+
+// op is queued work: one of a kernel, a copy or fill, a point in time, a wait,
+// or a graph.
+type op struct {
+	work   *vm.Work
+	data   func(g *vm.Agent) error
+	record *record
+	await  *record
+	graph  *replay
+	known  vm.Known // to the host when it was queued
+	launch *vm.Launch
+}
+
+type stream struct {
+	c         *vcontext
+	entry     *gpu.Entry
+	number    uint32
+	seq       uint32
+	known     vm.Known
+	queue     []op
+	destroyed bool
+	capture   *capture
+	tail      int // node of the capture that the next one comes after
+	joins     []int
+}
+
+func (c *vcontext) NewStream(gpu.StreamOptions) (gpu.Stream, error) {
+	leave, err := c.enter("cuStreamCreateWithPriority")
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return c.newStream(), nil
+}
+
+func (c *vcontext) newStream() *stream {
+	s := &stream{c: c, number: uint32(len(c.d.streams)), entry: c.ledger.Add(gpu.KindStream, nil)}
+	c.d.streams = append(c.d.streams, s)
+	return s
+}
+
+func (s *stream) enter(call string) (leave func(), err error) {
+	if leave, err = s.c.enter(call); err != nil {
+		return nil, err
+	}
+	if s.destroyed {
+		leave()
+		return nil, gpu.Refuse(call, gpu.ErrClosed, "the stream was destroyed")
+	}
+	return leave, nil
+}
+
+// add queues an op, or captures it. The lock is held.
+func (s *stream) add(o op) {
+	if s.capture != nil {
+		s.capture.add(s, o)
+		return
+	}
+	o.known = s.c.d.known
+	s.queue = append(s.queue, o)
+	s.c.d.advance()
+}
+
+// advance takes every stream as far as it goes without running kernels, and
+// says whether any went anywhere. The lock is held.
+func (d *driver) advance() (moved bool) {
+	for again := true; again; {
+		again = false
+		for _, s := range d.streams {
+			for s != nil && len(s.queue) > 0 && s.step(&s.queue[0]) {
+				s.queue = s.queue[1:]
+				again, moved = true, true
+			}
+		}
+	}
+	return moved
+}
+
+// step goes on with an op, and says whether it is done. In a context that is
+// lost everything is.
+func (s *stream) step(o *op) (done bool) {
+	d := s.c.d
+	lost := d.lost[s.c.dev] != nil
+	s.known = s.known.Join(o.known)
+	switch {
+	case o.record != nil:
+		o.record.done, o.record.at, o.record.known = true, d.m.Now(), s.known
+		return true
+	case o.await != nil:
+		if o.await.done {
+			s.known = s.known.Join(o.await.known)
+		}
+		return o.await.done || lost
+	case lost:
+		if o.graph != nil {
+			o.graph.abandon()
+		}
+		return true
+	case o.graph != nil:
+		return o.graph.step(s)
+	}
+	return s.work(o)
+}
+
+// work goes on with a kernel, copy or fill.
+func (s *stream) work(o *op) (done bool) {
+	d := s.c.d
+	if o.data != nil {
+		s.seq++
+		if err := o.data(d.m.Agent(s.c.dev.ordinal, s.number, s.seq, s.known)); err != nil {
+			d.lose(s.c.dev, &gpu.Error{Call: "cuMemcpyAsync", Code: gpu.LaunchFailed, Detail: err.Error()})
+		}
+		s.known = s.known.Finished(s.number, s.seq)
+		return true
+	}
+	if o.launch == nil {
+		s.seq++
+		w := *o.work
+		w.Stream, w.Seq, w.Known = s.number, s.seq, s.known
+		o.launch = d.m.Start(w)
+		return false
+	}
+	done, fault := o.launch.Done()
+	if fault != nil {
+		d.lose(d.devices[fault.Device].(*device), &gpu.Error{Call: "kernel " + fault.Kernel, Code: fault.Code, Detail: fault.Error()})
+	}
+	if done {
+		s.known = s.known.Join(o.launch.Known())
+	}
+	return done
+}
+
+// lose costs a device's contexts.
+func (d *driver) lose(v *device, why *gpu.Error) {
+	if d.lost[v] == nil {
+		d.lost[v] = why
+	}
+}
+
+func (s *stream) Query() (bool, error) {
+	leave, err := s.enter("cuStreamQuery")
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	if s.capture != nil {
+		return false, gpu.Refuse("cuStreamQuery", gpu.ErrCapture, "the stream is capturing")
+	}
+	s.c.d.advance()
+	if lost := s.c.d.lost[s.c.dev]; lost != nil {
+		return false, &gpu.Error{Call: "cuStreamQuery", Code: lost.Code, Detail: lost.Detail}
+	}
+	if len(s.queue) > 0 {
+		return false, nil
+	}
+	s.c.d.known = s.c.d.known.Join(s.known)
+	return true, nil
+}
+
+// reach gives the region of bytes at p, or why they may not be named.
+func (d *driver) reach(call string, p gpu.Ptr, n uint64) (*region, error) {
+	r := d.find(p, n)
+	if r == nil || r.Store == nil {
+		return nil, gpu.Refuse(call, gpu.ErrInvalid, "%d bytes at %#x are in no allocation", n, uint64(p))
+	}
+	return r, nil
+}
+
+func (s *stream) Copy(dst, src gpu.Ptr, n uint64) error {
+	leave, err := s.enter("cuMemcpyAsync")
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if n == 0 {
+		return nil
+	}
+	to, err := s.c.d.reach("cuMemcpyAsync", dst, n)
+	if err != nil {
+		return err
+	}
+	from, err := s.c.d.reach("cuMemcpyAsync", src, n)
+	if err != nil {
+		return err
+	}
+	at, of := uint64(dst)-to.Base, uint64(src)-from.Base
+	s.add(op{data: func(g *vm.Agent) error {
+		if err := g.Read(&from.Region, of, n); err != nil {
+			return err
+		}
+		err := g.Wrote(&to.Region, at, n)
+		copy(to.Store.Data[at:at+n], from.Store.Data[of:of+n])
+		return err
+	}})
+	return nil
+}
+
+// set queues the filling of n words of a pattern.
+func (s *stream) set(call string, dst gpu.Ptr, pattern []byte, n uint64) error {
+	leave, err := s.enter(call)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	size := uint64(len(pattern))
+	if n == 0 {
+		return nil
+	}
+	if uint64(dst)%size != 0 || n > 1<<60 {
+		return gpu.Refuse(call, gpu.ErrInvalid, "%d words at %#x: an address that is no multiple of %d, or too many", n, uint64(dst), size)
+	}
+	to, err := s.c.d.reach(call, dst, n*size)
+	if err != nil {
+		return err
+	}
+	at := uint64(dst) - to.Base
+	s.add(op{data: func(g *vm.Agent) error {
+		err := g.Wrote(&to.Region, at, n*size)
+		b := to.Store.Data[at : at+n*size]
+		copy(b, pattern)
+		for done := len(pattern); done < len(b); done *= 2 {
+			copy(b[done:], b[:done])
+		}
+		return err
+	}})
+	return nil
+}
+
+func (s *stream) Set8(dst gpu.Ptr, v uint8, n uint64) error {
+	return s.set("cuMemsetD8Async", dst, []byte{v}, n)
+}
+
+func (s *stream) Set32(dst gpu.Ptr, v uint32, n uint64) error {
+	return s.set("cuMemsetD32Async", dst, []byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)}, n)
+}
+
+func (s *stream) Destroy() error {
+	const call = "cuStreamDestroy"
+	leave, err := s.c.release(call)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if s.destroyed {
+		return gpu.Refuse(call, gpu.ErrClosed, "the stream was destroyed")
+	}
+	s.c.d.advance()
+	if len(s.queue) > 0 {
+		return gpu.Refuse(call, gpu.ErrBusy, "the stream still has work")
+	}
+	if s.capture != nil {
+		s.capture.end()
+	}
+	s.destroyed = true
+	s.c.d.streams[s.number] = nil
+	s.entry.Release()
+	return nil
+}
+
+// event is a point in a stream; in a capture, a point in that.
+type event struct {
+	c         *vcontext
+	entry     *gpu.Entry
+	timing    bool
+	destroyed bool
+	last      *record
+	capture   *capture // that the last Record was part of
+	from      *stream
+	node      int
+}
+
+// record is one Record of an event.
+type record struct {
+	done  bool
+	at    time.Duration
+	known vm.Known
+}
+
+func (c *vcontext) NewEvent(o gpu.EventOptions) (gpu.Event, error) {
+	leave, err := c.enter("cuEventCreate")
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return &event{c: c, timing: o.Timing, entry: c.ledger.Add(gpu.KindEvent, nil)}, nil
+}
+
+func (d *driver) event(call string, e gpu.Event) (*event, error) {
+	v, ok := e.(*event)
+	switch {
+	case !ok || v.c.d != d:
+		return nil, gpu.Refuse(call, gpu.ErrInvalid, "the event is another driver's")
+	case v.destroyed:
+		return nil, gpu.Refuse(call, gpu.ErrClosed, "the event was destroyed")
+	}
+	return v, nil
+}
+
+func (s *stream) Record(e gpu.Event) error {
+	leave, err := s.enter("cuEventRecord")
+	if err != nil {
+		return err
+	}
+	defer leave()
+	v, err := s.c.d.event("cuEventRecord", e)
+	if err != nil {
+		return err
+	}
+	v.capture, v.from = s.capture, s
+	if s.capture != nil {
+		v.node = s.capture.point(s)
+		return nil
+	}
+	v.last = &record{}
+	s.add(op{record: v.last})
+	return nil
+}
+
+func (s *stream) WaitEvent(e gpu.Event) error {
+	leave, err := s.enter("cuStreamWaitEvent")
+	if err != nil {
+		return err
+	}
+	defer leave()
+	v, err := s.c.d.event("cuStreamWaitEvent", e)
+	if err != nil {
+		return err
+	}
+	switch k := v.capture; {
+	case k != nil && k.ended:
+	case k != nil && s.capture == nil:
+		s.capture, s.tail, s.joins = k, -1, []int{v.node}
+		k.open[s] = true
+	case k != nil && s.capture != k:
+		return &gpu.Error{Call: "cuStreamWaitEvent", Code: gpu.CaptureMerge}
+	case k != nil:
+		s.joins = append(s.joins, v.node)
+		if v.from != s && v.from != k.origin {
+			k.open[v.from] = v.node != k.point(v.from)
+		}
+	case s.capture != nil:
+		return &gpu.Error{Call: "cuStreamWaitEvent", Code: gpu.CaptureIsolation}
+	case v.last != nil:
+		s.add(op{await: v.last})
+	}
+	return nil
+}
+
+func (v *event) Query() (bool, error) {
+	leave, err := v.c.enter("cuEventQuery")
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	if _, err := v.c.d.event("cuEventQuery", v); err != nil {
+		return false, err
+	}
+	if v.capture != nil && !v.capture.ended {
+		return false, &gpu.Error{Call: "cuEventQuery", Code: gpu.CapturedEvent}
+	}
+	v.c.d.advance()
+	if v.last == nil {
+		return true, nil
+	}
+	if v.last.done {
+		v.c.d.known = v.c.d.known.Join(v.last.known)
+	}
+	return v.last.done, nil
+}
+
+func (v *event) Since(earlier gpu.Event) (time.Duration, error) {
+	const call = "cuEventElapsedTime"
+	leave, err := v.c.enter(call)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	from, err := v.c.d.event(call, earlier)
+	if err != nil {
+		return 0, err
+	}
+	if !v.timing || !from.timing || v.last == nil || from.last == nil {
+		return 0, gpu.Refuse(call, gpu.ErrInvalid, "an event without timing, or never recorded")
+	}
+	if !v.last.done || !from.last.done {
+		return 0, &gpu.Error{Call: call, Code: gpu.NotReady}
+	}
+	return v.last.at - from.last.at, nil
+}
+
+func (v *event) Destroy() error {
+	leave, err := v.c.release("cuEventDestroy")
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if _, err := v.c.d.event("cuEventDestroy", v); err != nil {
+		return err
+	}
+	v.destroyed = true
+	v.entry.Release()
+	return nil
+}

@@ -1,0 +1,48 @@
+package vm
+
+import "fmt"
+
+// Agent is a copy or a fill that a stream does.
+type Agent struct {
+	m *Machine
+	agent
+}
+
+// Agent makes one, which knows what its stream does.
+func (m *Machine) Agent(device int, stream, seq uint32, k Known) *Agent {
+	m.blocks++
+	return &Agent{m, agent{ev: event{block: m.blocks, stream: stream, seq: seq}, k: know{k.c, k.c}, start: k.c, device: int16(device)}}
+}
+
+// Read checks that n bytes may be read.
+func (g *Agent) Read(r *Region, off, n uint64) error { return g.over(r, off, n, load) }
+
+// Wrote checks and notes that n bytes are written, which the caller does.
+func (g *Agent) Wrote(r *Region, off, n uint64) error {
+	err := g.over(r, off, n, store)
+	r.Store.wrote(off, n)
+	r.Store.forget(off, n)
+	g.m.changes++
+	return err
+}
+
+// over goes over the cells of a range. Where no kernel runs and nothing is
+// remembered, there is nothing to check and nothing to remember.
+func (g *Agent) over(r *Region, off, n uint64, w what) error {
+	s := r.Store
+	busy := g.m.Running()
+	for at := off; at < off+n; {
+		end := min(at&^3+4, off+n)
+		page := s.cells[at/(4*cellsPerPage)]
+		if page == nil && !busy {
+			at = min((at/(4*cellsPerPage)+1)*4*cellsPerPage, off+n)
+			continue
+		}
+		x := mark{event: g.ev, what: w, off: at, size: uint8(end - at), device: g.device}
+		if bad := g.touch(s, x); bad != nil {
+			return fmt.Errorf("race: %s at byte %d, and %s, are not ordered by causality", x.describe(), at, bad.describe())
+		}
+		at = end
+	}
+	return nil
+}

@@ -1,0 +1,16 @@
+// Package vm executes PTX: a machine of devices, with memories, peer and
+// multicast addresses, whose threads run one instruction at a time in an order
+// that a seed decides.
+//
+// Every access to memory carries its order, scope, width and proxy. Two that
+// overlap, one of them a write, and that causality does not order, are a race
+// unless both are strong, each in the other's scope, of one proxy, and of
+// exactly the same bytes; a race is a fault. A strong read may return any value
+// that is not yet overwritten in causality order: the seed chooses. Load
+// buffering, a read of what a later store will write, is not modelled.
+//
+// Time is virtual. It stands still while any thread has something to do but
+// poll; then it is for the caller to let it jump.
+//
+// The rule users break: a Machine is used by one goroutine at a time.
+package vm

@@ -1,0 +1,291 @@
+package vm
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"example.com/tandem/api/gpu"
+	"example.com/tandem/api/num"
+	"example.com/tandem/sim/ptx/asm"
+)
+
+// Fault is how a kernel goes wrong.
+type Fault struct {
+	Code   gpu.Code
+	What   string
+	Kernel string
+	Device int
+	Label  string // of the block, if Work has one
+	Block  [3]uint32
+	Thread [3]uint32
+	Where  string // PTX line, instruction, source line
+}
+
+// Error is one line.
+func (f *Fault) Error() string {
+	who := fmt.Sprintf("device %d", f.Device)
+	if f.Label != "" {
+		who += ", " + f.Label
+	}
+	return fmt.Sprintf("kernel %s, %s, block %v, thread %v at %s: %s", f.Kernel, who, f.Block, f.Thread, f.Where, f.What)
+}
+
+// fault ends everything on the thread's device.
+func (t *thread) fault(code gpu.Code, format string, args ...any) {
+	f := &Fault{
+		Code: code, What: fmt.Sprintf(format, args...), Kernel: t.b.l.Kernel.Name, Device: int(t.device),
+		Block: t.b.ctaid, Thread: t.tid, Where: t.b.l.Kernel.where(t.pc),
+	}
+	if t.b.l.Label != nil {
+		f.Label = t.b.l.Label(int(t.b.index))
+	}
+	t.state = ended
+	t.b.m.Kill(int(t.device), f)
+}
+
+// find gives the store and offset that an access reaches; false after a fault.
+func (t *thread) find(a *access, p uint64) (s *Store, off uint64, r *Region, ok bool) {
+	total := uint64(a.n * a.size)
+	space := a.space
+	if space == asm.Generic && p&windowMask != 0 {
+		space = map[uint64]asm.Space{paramWindow: asm.Param, sharedWindow: asm.Shared, localWindow: asm.Local}[p&windowMask]
+		p &^= windowMask
+	}
+	if p%total != 0 {
+		t.fault(gpu.MisalignedAddress, "%d bytes at %#x, which is no multiple of %d", total, p, total)
+		return nil, 0, nil, false
+	}
+	switch space {
+	case asm.Shared:
+		s = t.b.shared
+	case asm.Local:
+		if t.local == nil {
+			t.local = NewStore(uint64(t.b.l.Kernel.Local), int(t.device), false)
+		}
+		s = t.local
+	default:
+		if r = t.last; r == nil || r.Freed || p < r.Base || total > r.Bytes || p-r.Base > r.Bytes-total {
+			r = t.b.m.Find(p, total)
+		}
+		switch {
+		case r == nil:
+			t.fault(gpu.IllegalAddress, "%d bytes at %#x, %s", total, p, t.b.m.nearest(p))
+			return nil, 0, nil, false
+		case r.Devices != nil && !r.Devices(int(t.device)):
+			t.fault(gpu.IllegalAddress, "%#x is memory to which device %d has no access", p, t.device)
+			return nil, 0, nil, false
+		case (r.Parts != nil) != (a.what >= multiLoad):
+			t.fault(gpu.IllegalAddress, "%#x: multimem instructions, and only they, use multicast addresses", p)
+			return nil, 0, nil, false
+		}
+		t.last = r
+		return r.Store, p - r.Base, r, true
+	}
+	if s == nil || p > uint64(len(s.Data)) || total > uint64(len(s.Data))-p {
+		n := 0
+		if s != nil {
+			n = len(s.Data)
+		}
+		t.fault(gpu.IllegalAddress, "%d bytes at %#x of %v memory, which has %d", total, p, space, n)
+		return nil, 0, nil, false
+	}
+	return s, p, nil, true
+}
+
+// memory executes an access; false after a fault.
+func (t *thread) memory(in *instr, a *access) bool {
+	p := t.value(&in.a) + uint64(a.offset)
+	if a.space == asm.Param || a.space == asm.Generic && p&windowMask == paramWindow {
+		return t.parameter(in, a, p&^windowMask)
+	}
+	s, off, r, ok := t.find(a, p)
+	if !ok {
+		return false
+	}
+	if a.what >= multiLoad {
+		return t.multicast(in, a, r, off)
+	}
+	if a.release && a.what != load {
+		// What came before is released, and the write itself comes after.
+		t.ev.n++
+	}
+	if (a.what == load || a.what == rmw) && s.init != nil && !t.wasWritten(s, off, a) {
+		t.fault(gpu.IllegalAddress, "%d bytes at %#x were never written", a.n*a.size, p)
+		return false
+	}
+	for i := range a.n {
+		at := off + uint64(i*a.size)
+		if !t.checked(s, at, a, 0) {
+			return false
+		}
+		switch a.what {
+		case load:
+			t.loaded(in, a, i, s, at)
+		case store:
+			v := t.value(&in.vec[i])
+			s.wrote(at, uint64(a.size))
+			if a.strong {
+				t.strongWrite(s, at, a, v)
+			} else {
+				s.forget(at, uint64(a.size))
+				s.store(at, a.size, v)
+			}
+		default:
+			s.wrote(at, uint64(a.size))
+			old := t.strongRead(s, at, a)
+			t.strongWrite(s, at, a, a.update(old, t.value(&in.b), t.value(&in.c)))
+			if len(in.vec) > 0 {
+				t.put(in, a, 0, old)
+			}
+		}
+	}
+	switch {
+	case a.what != load:
+		t.acted()
+	case a.strong:
+		t.polled = p
+		t.look(64)
+	default:
+		t.look(1)
+	}
+	return true
+}
+
+// wasWritten: lines are loaded rounded out, so of a vector only the whole must
+// not be all new.
+func (t *thread) wasWritten(s *Store, off uint64, a *access) bool {
+	return s.written(off, uint64(a.n*a.size))
+}
+
+// checked looks for races of one element.
+func (t *thread) checked(s *Store, at uint64, a *access, alias int16) bool {
+	t.ev.n++
+	x := mark{what: a.what, strong: a.strong, scope: a.scope, alias: alias, off: at, size: uint8(a.size), line: t.pc}
+	if a.constant {
+		x.alias = -1
+	}
+	bad := t.touch(s, x)
+	if bad == nil {
+		return true
+	}
+	x.event, x.device, x.kernel = t.ev, t.device, t.kernel
+	t.fault(gpu.LaunchFailed, "race: %s, and %s, are not ordered by causality", x.describe(), bad.describe())
+	return false
+}
+
+func (t *thread) loaded(in *instr, a *access, i int, s *Store, at uint64) {
+	var v uint64
+	if a.strong {
+		v = t.strongRead(s, at, a)
+	} else {
+		v = s.load(at, a.size)
+	}
+	t.put(in, a, i, v)
+}
+
+// put writes element i to its register.
+func (t *thread) put(in *instr, a *access, i int, v uint64) {
+	if w := in.vec[i].imm; w != 0 {
+		v = uint64(signed(a.typ, v)) & w
+	}
+	t.write(in.vec[i].reg, v)
+}
+
+// parameter loads from the arguments of the launch.
+func (t *thread) parameter(in *instr, a *access, p uint64) bool {
+	args := t.b.l.Args
+	total := uint64(a.n * a.size)
+	if a.what != load || p > uint64(len(args)) || total > uint64(len(args))-p {
+		t.fault(gpu.IllegalAddress, "%d bytes at %d of the parameters, which have %d and cannot be written", total, p, len(args))
+		return false
+	}
+	for i := range a.n {
+		var b [8]byte
+		copy(b[:a.size], args[p+uint64(i*a.size):])
+		t.put(in, a, i, binary.LittleEndian.Uint64(b[:]))
+	}
+	return true
+}
+
+// Sum adds patterns of a format in the switch.
+type Sum func(d num.DType, in []uint64) uint64
+
+func exactSum(d num.DType, in []uint64) uint64 {
+	var x num.Exact
+	for _, b := range in {
+		x.Add(d, b)
+	}
+	return x.Round(d, num.NearestEven)
+}
+
+// multicast executes a multimem instruction on all parts of an address.
+func (t *thread) multicast(in *instr, a *access, r *Region, off uint64) bool {
+	if a.release {
+		t.ev.n++
+	}
+	values := make([]uint64, len(r.Parts))
+	for i := range a.n {
+		at := off + uint64(i*a.size)
+		for k, s := range r.Parts {
+			if a.what != multiStore && !s.written(at, uint64(a.size)) {
+				t.fault(gpu.IllegalAddress, "%d bytes at %#x were never written on device %d", a.size, r.Base+at, s.Device)
+				return false
+			}
+			if !t.checked(s, at, a, 1) {
+				return false
+			}
+			switch a.what {
+			case multiLoad:
+				if a.strong {
+					values[k] = t.strongRead(s, at, a)
+				} else {
+					values[k] = s.load(at, a.size)
+				}
+			case multiStore, multiRed:
+				v := t.value(&in.vec[i])
+				if a.what == multiRed {
+					v = a.update(s.load(at, a.size), v, 0)
+				}
+				s.wrote(at, uint64(a.size))
+				if a.strong {
+					t.strongWrite(s, at, a, v)
+				} else {
+					s.forget(at, uint64(a.size))
+					s.store(at, a.size, v)
+				}
+			}
+		}
+		if a.what == multiLoad {
+			t.put(in, a, i, t.b.m.combine(a, values))
+		}
+	}
+	if a.what == multiLoad {
+		t.look(64)
+	} else {
+		t.acted()
+	}
+	return true
+}
+
+// combine is what the switch makes of the parts' values.
+func (m *Machine) combine(a *access, values []uint64) uint64 {
+	if a.reduce != nil {
+		v := values[0]
+		for _, x := range values[1:] {
+			v = a.reduce(v, x, 0)
+		}
+		return v
+	}
+	sum := m.opts.Sum
+	if sum == nil {
+		sum = exactSum
+	}
+	if !a.packed {
+		return sum(a.sum, values)
+	}
+	lo, hi := make([]uint64, len(values)), make([]uint64, len(values))
+	for i, v := range values {
+		lo[i], hi[i] = v&0xFFFF, v>>16
+	}
+	return sum(a.sum, lo) | sum(a.sum, hi)<<16
+}
