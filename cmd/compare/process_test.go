@@ -22,7 +22,7 @@ import (
 func TestInterruptEndsTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("compare", "record", "sim:nvshmem@3.4.5", "--collectives", "all_reduce", "--dtypes", "bf16", "--ops", "sum",
-		"--counts", "1048576", "--ranks", "8", "--seeds", "9999", "-o", "r.jsonl.gz") // this test binary, see TestMain
+		"--counts", "65536", "--ranks", "8", "--seeds", "9999", "-o", "r.jsonl.gz") // this test binary, see TestMain
 	cmd.Dir = dir
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -60,7 +60,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestOutputThatCannotBeWritten(t *testing.T) {
-	for _, args := range []string{"list", "version", "schema", "explain sim:nvshmem@pr131", "run --count 8", "replay testdata/golden/nccl-2.28.3-h200x2.jsonl.gz"} {
+	for _, args := range []string{"list", "version", "schema", "explain sim:nvshmem@pr131", "run --count 8", "replay /nonexistent.jsonl"} {
 		var errs bytes.Buffer
 		a := &app{ctx: context.Background(), stdout: full{}, stderr: &errs, getenv: func(string) string { return "" }, backends: backends()}
 		requireRefused(t, result{a.run(strings.Fields(args)), "", errs.String()}, "no space left")
