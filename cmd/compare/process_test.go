@@ -22,7 +22,7 @@ import (
 func TestInterruptEndsTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("compare", "record", "sim:nvshmem@3.4.5", "--collectives", "all_reduce", "--dtypes", "bf16", "--ops", "sum",
-		"--counts", "65536", "--ranks", "8", "--seeds", "9999", "-o", "r.jsonl.gz") // this test binary, see TestMain
+		"--counts", "65536", "--ranks", "8", "--src-offsets", "0", "--dst-offsets", "0", "--seeds", "9999", "--full", "-o", "r.jsonl.gz") // this test binary, see TestMain
 	cmd.Dir = dir
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
