@@ -170,6 +170,7 @@ func TestStaleLaunch(t *testing.T) {
 	require.NoError(t, err, "a first time it runs")
 	require.NoError(t, s.Close(machine.Options{}))
 	require.NoError(t, s.Close(machine.Options{}))
+	require.EqualError(t, s.Poisoned(1), "aborted on rank 1: the team is closed")
 	before := clone(&c, mem)
 	_, err = s.execute(newScript(2, []stream{captured}, nil), mem, machine.Options{})
 	require.NoError(t, err)

@@ -100,6 +100,21 @@ func TestRefusals(t *testing.T) {
 	planOf(t, "?mode=f32", with(func(c *api.Call) { c.Collective, c.Op, c.DType = api.AllGather, num.None, num.I8 }))
 }
 
+// A stage so small that a call would take more chunks than a kernel has steps for
+// is refused when the call is started, not when it is planned.
+func TestTooManyChunks(t *testing.T) {
+	c := api.Call{Collective: api.AllGather, DType: num.U8, Ranks: 2, Count: 8 << 20}
+	params := "?path=direct&buffers=staged&stage=1024&ctas=64"
+	planOf(t, params, c)
+	s := session(t, params, 2)
+	require.NoError(t, s.Check(0, &c, memoryOf(&c, 0)))
+	c.Count *= 16
+	planOf(t, params, c)
+	err := s.Check(0, &c, nil)
+	require.ErrorIs(t, err, api.ErrRefused)
+	require.ErrorContains(t, err, "stage=2048 or more")
+}
+
 // other is a collective that nobody knows.
 type other struct{ api.Collective }
 

@@ -25,6 +25,7 @@ const (
 	threads      = 512  // of a CTA
 	resident     = 128  // CTAs of a GPU that run at once, whatever else it does
 	defaultStage = 16 << 20
+	maxChunks    = 1 << 16 // of a call that is executed
 	minStage     = 1 << 10 // or one vector for each CTA and block, if that is more
 )
 

@@ -1,6 +1,7 @@
 package tandem
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/num"
+	"example.com/tandem/sim"
 	"example.com/tandem/sim/machine"
 )
 
@@ -222,5 +224,47 @@ func TestFailSampledSteps(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestNewTeam: at the API, after a failed call every rank has its error, the team
+// is dead for good, and a new one works.
+func TestNewTeam(t *testing.T) {
+	ctx := context.Background()
+	backend := sim.New(Family{})
+	for _, c := range faultCalls(3) {
+		team, err := backend.Open(ctx, spec(t, ""), api.TeamConfig{Ranks: 3, Arrive: shortDeadline, Progress: shortDeadline})
+		require.NoError(t, err)
+		team.(*sim.Team).Schedule(machine.Options{Inject: []machine.Injection{{Rank: 1, Step: 17, Harm: machine.Stop}}})
+		mem := memories(&c, rng(1))
+		before := clone(&c, mem)
+		var pending []api.Pending
+		for _, m := range team.Members() {
+			p, err := m.Start(c, mem[m.Rank()])
+			require.NoError(t, err)
+			pending = append(pending, p)
+		}
+		for r, p := range pending {
+			_, err := p.Wait(ctx)
+			var aborted *api.Aborted
+			require.ErrorAs(t, err, &aborted, "rank %d", r)
+			require.Equal(t, r, aborted.Rank)
+			require.Equal(t, 1, aborted.Cause)
+		}
+		checkUntouched(t, &c, before, mem)
+		for r, m := range team.Members() {
+			_, err := m.Start(c, mem[r])
+			require.ErrorContains(t, err, "the team was aborted in an earlier call")
+		}
+		require.ErrorContains(t, team.Close(ctx), "must be leaked")
+
+		team, err = backend.Open(ctx, spec(t, ""), api.TeamConfig{Ranks: 3})
+		require.NoError(t, err)
+		mem = memories(&c, rng(2))
+		before = clone(&c, mem)
+		_, err = api.Run(ctx, team, c, mem)
+		require.NoError(t, err)
+		checkResult(t, &c, schemeOf(t, "", &c), before, mem)
+		require.NoError(t, team.Close(ctx))
 	}
 }

@@ -82,6 +82,9 @@ func (s *Session) Check(rank int, call *api.Call, mem api.Memory) error {
 	if call.Ranks != s.ranks {
 		return &api.InvalidError{Field: "ranks", Value: fmt.Sprint(call.Ranks), Reason: fmt.Sprintf("the team has %d", s.ranks)}
 	}
+	if d := s.decide(call); d.chunks > maxChunks {
+		return s.refuse(fmt.Sprintf("a call in %d chunks", d.chunks), fmt.Sprintf("the stage holds %d bytes", s.stage), fmt.Sprintf("stage=%d or more", s.stage*ceil(d.chunks, maxChunks)))
+	}
 	return checkMemory(call, rank, mem)
 }
 
@@ -223,7 +226,10 @@ func (s *Session) Close(opt machine.Options) error {
 		closers[r] = []closer{{ranks: s.ranks, rank: r}}
 	}
 	if s.dead == nil {
-		s.kill(errors.New("the team is closed"))
+		s.dead = make([]error, s.ranks)
+		for r := range s.dead {
+			s.dead[r] = &api.Aborted{Rank: r, Cause: -1, Reason: "the team is closed"}
+		}
 	}
 	p := newScript(s.ranks, nil, closers)
 	mem := make([]api.Memory, s.ranks)
