@@ -99,7 +99,7 @@ func (c *Call) validateOffsets() error {
 	}
 	for i := range c.Lanes() {
 		if _, ok := c.Collective.InPlace(c.Geometry(i), 0, c.InPlace); !ok {
-			return &InvalidError{Field: "in-place", Value: c.InPlace.String(), Reason: c.Collective.Name() + " has no such in-place form"}
+			return &InvalidError{Field: "in-place", Value: c.InPlace.String(), Reason: c.Collective.Name() + " has no such in-place form", Hint: "leave it out, or use a form that the collective defines: all_reduce, broadcast and all_gather have true, reduce_scatter true and start"}
 		}
 	}
 	for r := range c.Ranks {

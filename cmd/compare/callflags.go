@@ -16,7 +16,7 @@ import (
 type callFlags struct {
 	Collective string      `group:"Call:" default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, all_gather_many or reduce_scatter_many."`
 	DType      string      `group:"Call:" name:"dtype" default:"bf16" help:"bf16, f16, f32, f64, e4m3, e5m2, i8..i64 or u8..u64."`
-	Op         string      `group:"Call:" placeholder:"sum" help:"sum, prod, min, max, avg, and, or or xor; none for collectives that copy."`
+	Op         string      `group:"Call:" placeholder:"sum" help:"sum, prod, min, max, avg, and, or or xor; left out for collectives that copy."`
 	Ranks      string      `group:"Call:" default:"2" help:"Ranks of the team."`
 	Count      string      `group:"Call:" placeholder:"1048573" help:"Elements a rank gives (gets in reduce_scatter; per block in all_to_all)."`
 	SrcOffset  string      `group:"Call:" default:"0" help:"Elements from a 16-byte aligned base to the source; a comma list gives one per rank."`

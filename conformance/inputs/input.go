@@ -192,7 +192,7 @@ func (in Input) checkLane(call *api.Call, d api.DType) error {
 
 func (in Input) checkValues(call *api.Call) error {
 	if len(in.Values) != call.Ranks {
-		return &api.InvalidError{Field: "values", Value: strconv.Itoa(len(in.Values)), Reason: "wrong number of patterns", Hint: fmt.Sprintf("one for each of %d ranks", call.Ranks)}
+		return &api.InvalidError{Field: "values", Value: fmt.Sprintf("%d patterns", len(in.Values)), Reason: "wrong number of patterns", Hint: fmt.Sprintf("one for each of %d ranks", call.Ranks)}
 	}
 	for _, v := range in.Values {
 		for i := range call.Lanes() {
