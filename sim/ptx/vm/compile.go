@@ -94,6 +94,11 @@ func (c *compiler) move(in *instr) {
 	t := c.typed(join2(anyType[1:], nil)...)
 	c.end(2)
 	dst, src := c.args[0], c.args[1]
+	for _, o := range c.args {
+		if o.Kind == asm.Vector && len(o.List) == 0 {
+			c.bad("an empty vector")
+		}
+	}
 	switch {
 	case src.Kind == asm.Special:
 		s, ok := specials[src.Name]

@@ -32,10 +32,10 @@ func (g *Agent) over(r *Region, off, n uint64, w what) error {
 	s := r.Store
 	busy := g.m.Running()
 	for at := off; at < off+n; {
-		end := min(at&^3+4, off+n)
-		page := s.cells[at/(4*cellsPerPage)]
+		end := min(at&^(grain-1)+grain, off+n)
+		page := s.cells[at/(grain*cellsPerPage)]
 		if page == nil && !busy {
-			at = min((at/(4*cellsPerPage)+1)*4*cellsPerPage, off+n)
+			at = min((at/(grain*cellsPerPage)+1)*grain*cellsPerPage, off+n)
 			continue
 		}
 		x := mark{event: g.ev, what: w, off: at, size: uint8(end - at), device: g.device}

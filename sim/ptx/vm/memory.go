@@ -28,7 +28,10 @@ type Store struct {
 	shared bool
 }
 
-const cellsPerPage = 256 // cells of 4 bytes
+const (
+	grain        = 16 // bytes of a cell: a vector access touches one
+	cellsPerPage = 64
+)
 
 type cellPage [cellsPerPage]cell
 
@@ -39,7 +42,7 @@ func NewStore(n uint64, device int, initialised bool) *Store {
 	if !initialised {
 		s.init = make([]uint64, n/64+1)
 	}
-	s.cells = make([]*cellPage, n/(4*cellsPerPage)+1)
+	s.cells = make([]*cellPage, n/(grain*cellsPerPage)+1)
 	return s
 }
 
@@ -79,11 +82,11 @@ func (s *Store) written(off, n uint64) bool {
 }
 
 func (s *Store) cell(off uint64) *cell {
-	p := &s.cells[off/(4*cellsPerPage)]
+	p := &s.cells[off/(grain*cellsPerPage)]
 	if *p == nil {
 		*p = new(cellPage)
 	}
-	return &(*p)[off/4%cellsPerPage]
+	return &(*p)[off/grain%cellsPerPage]
 }
 
 func (s *Store) load(off uint64, size int) uint64 {

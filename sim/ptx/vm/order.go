@@ -1,5 +1,7 @@
 package vm
 
+import "slices"
+
 // released is what a thread would tell another now: all it knows, and itself.
 func (t *thread) released() know {
 	t.ev.n++
@@ -69,26 +71,28 @@ func (t *thread) receive(a *access, v *version) {
 // location gives what is remembered of the values of a place, if it is of that
 // size.
 func (s *Store) location(off uint64, size int) *location {
-	p := s.cells[off/(4*cellsPerPage)]
+	p := s.cells[off/(grain*cellsPerPage)]
 	if p == nil {
 		return nil
 	}
-	if l := p[off/4%cellsPerPage].loc; l != nil && l.size == size && off%4 == 0 {
-		return l
+	for _, l := range p[off/grain%cellsPerPage].locs {
+		if l.off == off && l.size == size {
+			return l
+		}
 	}
 	return nil
 }
 
 // forget drops what is remembered of values of bytes that are written weakly.
 func (s *Store) forget(off, n uint64) {
-	for at := off &^ 3; at < off+n; at += 4 {
-		if p := s.cells[at/(4*cellsPerPage)]; p != nil {
-			p[at/4%cellsPerPage].loc = nil
+	for at := off &^ (grain - 1); at < off+n; at += grain {
+		p := s.cells[at/(grain*cellsPerPage)]
+		if p == nil {
+			continue
 		}
-	}
-	if at := off&^3 - 4; off >= 4 {
-		if l := s.location(at, 8); l != nil { // an 8-byte place that begins before
-			s.cell(at).loc = nil
+		c := &p[at/grain%cellsPerPage]
+		if len(c.locs) > 0 {
+			c.locs = slices.DeleteFunc(c.locs, func(l *location) bool { return l.off < off+n && off < l.off+uint64(l.size) })
 		}
 	}
 }
@@ -104,21 +108,19 @@ func (l *location) append(v version) {
 
 // strongWrite writes and remembers the value.
 func (t *thread) strongWrite(s *Store, off uint64, a *access, v uint64) {
-	var before *version
-	if off%4 == 0 {
-		l := s.location(off, a.size)
-		if l == nil {
-			l = &location{size: a.size}
-			l.append(version{value: s.load(off, a.size), old: true})
-			s.cell(off).loc = l
-		}
-		msg := t.message(a)
-		if a.what == rmw { // goes on with the release sequence that it reads
-			before = &l.versions[len(l.versions)-1]
-			msg = msg.join(before.msg)
-		}
-		l.append(version{value: v, ev: t.ev, from: t.device, msg: msg})
+	l := s.location(off, a.size)
+	if l == nil {
+		s.forget(off, uint64(a.size)) // of other sizes
+		l = &location{off: off, size: a.size}
+		l.append(version{value: s.load(off, a.size), old: true})
+		c := s.cell(off)
+		c.locs = append(c.locs, l)
 	}
+	msg := t.message(a)
+	if a.what == rmw { // goes on with the release sequence that it reads
+		msg = msg.join(l.versions[len(l.versions)-1].msg)
+	}
+	l.append(version{value: v, ev: t.ev, from: t.device, msg: msg})
 	s.store(off, a.size, v)
 }
 

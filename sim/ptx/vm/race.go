@@ -8,7 +8,7 @@ import (
 // mark is an access as a cell remembers it.
 type mark struct {
 	event
-	bytes  uint8 // of the cell
+	bytes  uint16 // of the cell
 	what   what
 	strong bool
 	scope  scope
@@ -19,17 +19,21 @@ type mark struct {
 	line   int32 // in the code of the kernel
 	kernel *Kernel
 	// reads of many threads of one block in one phase, by thread: n+1.
-	many []uint32
+	many *readers
 }
 
-// cell is what is known of accesses to four bytes.
+// readers are the reads of many threads.
+type readers struct{ n []uint32 }
+
+// cell is what is known of accesses to 16 bytes.
 type cell struct {
 	writes, reads []mark
-	loc           *location // of strong accesses that begin here
+	locs          []*location // of strong accesses that begin here
 }
 
 // location is a place that is written by strong accesses: its last values.
 type location struct {
+	off      uint64
 	size     int
 	first    int // number of versions[0]
 	versions []version
@@ -98,7 +102,7 @@ func (g *agent) before(old, x *mark) bool {
 		return true
 	}
 	e := old.event
-	for t, n := range old.many {
+	for t, n := range old.many.n {
 		if n == 0 || old.block == g.ev.block && int32(t) == g.ev.thread {
 			continue
 		}
@@ -118,16 +122,16 @@ type agent struct {
 	kernel *Kernel
 }
 
-// touch checks an access of at most 8 bytes against all others and remembers
+// touch checks an access of at most 16 bytes against all others and remembers
 // it. It gives the first access that it races with.
 func (g *agent) touch(s *Store, x mark) *mark {
 	x.event = g.ev
 	x.device, x.kernel = g.device, g.kernel
 	end := x.off + uint64(x.size)
-	for off := x.off &^ 3; off < end; off += 4 {
+	for off := x.off &^ (grain - 1); off < end; off += grain {
 		c := s.cell(off)
-		lo, hi := max(x.off, off)-off, min(end, off+4)-off
-		x.bytes = uint8(1<<hi-1) &^ uint8(1<<lo-1)
+		lo, hi := max(x.off, off)-off, min(end, off+grain)-off
+		x.bytes = uint16(1<<hi-1) &^ uint16(1<<lo-1)
 		if bad := g.meet(c, &x); bad != nil {
 			return bad
 		}
@@ -187,13 +191,13 @@ func (g *agent) remember(c *cell, x *mark) {
 				old.n = x.n
 				return
 			}
-			old.many = make([]uint32, max(old.thread, x.thread)+1)
-			old.many[old.thread] = old.n + 1
+			old.many = &readers{make([]uint32, max(old.thread, x.thread)+1)}
+			old.many.n[old.thread] = old.n + 1
 		}
-		if int(x.thread) >= len(old.many) {
-			old.many = append(old.many, make([]uint32, int(x.thread)+1-len(old.many))...)
+		if n := len(old.many.n); int(x.thread) >= n {
+			old.many.n = append(old.many.n, make([]uint32, int(x.thread)+1-n)...)
 		}
-		old.many[x.thread] = x.n + 1
+		old.many.n[x.thread] = x.n + 1
 		return
 	}
 	if len(c.reads) > 8 {

@@ -113,9 +113,13 @@ func (t *thread) memory(in *instr, a *access) bool {
 		t.fault(gpu.IllegalAddress, "%d bytes at %#x were never written", a.n*a.size, p)
 		return false
 	}
+	// A strong access is one an element, a weak one is as good as one in all.
+	if !a.strong && !t.checked(s, off, a, 0, a.n*a.size) {
+		return false
+	}
 	for i := range a.n {
 		at := off + uint64(i*a.size)
-		if !t.checked(s, at, a, 0) {
+		if a.strong && !t.checked(s, at, a, 0, a.size) {
 			return false
 		}
 		switch a.what {
@@ -157,10 +161,10 @@ func (t *thread) wasWritten(s *Store, off uint64, a *access) bool {
 	return s.written(off, uint64(a.n*a.size))
 }
 
-// checked looks for races of one element.
-func (t *thread) checked(s *Store, at uint64, a *access, alias int16) bool {
+// checked looks for races of size bytes.
+func (t *thread) checked(s *Store, at uint64, a *access, alias int16, size int) bool {
 	t.ev.n++
-	x := mark{what: a.what, strong: a.strong, scope: a.scope, alias: alias, off: at, size: uint8(a.size), line: t.pc}
+	x := mark{what: a.what, strong: a.strong, scope: a.scope, alias: alias, off: at, size: uint8(size), line: t.pc}
 	if a.constant {
 		x.alias = -1
 	}
@@ -231,7 +235,7 @@ func (t *thread) multicast(in *instr, a *access, r *Region, off uint64) bool {
 				t.fault(gpu.IllegalAddress, "%d bytes at %#x were never written on device %d", a.size, r.Base+at, s.Device)
 				return false
 			}
-			if !t.checked(s, at, a, 1) {
+			if !t.checked(s, at, a, 1, a.size) {
 				return false
 			}
 			switch a.what {

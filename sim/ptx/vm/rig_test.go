@@ -92,9 +92,9 @@ func (g rig) run(t testing.TB, mod *vm.Module, seed uint64) (string, *vm.Fault) 
 func (g rig) outcomes(t testing.TB) []string {
 	mod := g.module(t)
 	seen := map[string]bool{}
-	n := uint64(1500)
+	n := uint64(600)
 	if testing.Short() {
-		n = 300
+		n = 200
 	}
 	for seed := range n {
 		got, fault := g.run(t, mod, seed)
