@@ -55,6 +55,9 @@ func ReadResult(name string, r io.Reader) (Named, error) {
 
 // unsound says what cannot be true of a result.
 func (r *Result) unsound() string {
+	if r.Cases < 0 || r.Shard.Of < 1 {
+		return "it does not say which cases it is about"
+	}
 	diverging, refused := 0, 0
 	for _, f := range r.Failures {
 		if f.Calls < 1 || f.Case < 0 || f.Case >= r.Cases || !r.Shard.Has(f.Case) {
@@ -72,8 +75,6 @@ func (r *Result) unsound() string {
 		refused += f.Calls
 	}
 	switch {
-	case r.Cases < 0 || r.Shard.Of < 1:
-		return "it does not say which cases it is about"
 	case r.Agree < 0 || r.Calls != r.Agree+r.Diverge+r.Refused || r.Diverge != diverging || r.Refused != refused:
 		return "its counts do not add up"
 	case r.Calls != r.Shard.Count(r.Cases):
