@@ -145,11 +145,14 @@ func newKernel(l *launch, block int) *kernel {
 
 // add appends a phase, unless it is empty.
 func (k *kernel) add(p phase) {
+	last := len(k.phases)
 	p.start = int32(k.size)
-	if n := phaseTable[p.kind].size(k, &p); n > 0 {
-		k.phases = append(k.phases, p)
-		k.size += n
+	k.phases = append(k.phases, p)
+	n := phaseTable[p.kind].size(k, &k.phases[last])
+	if n == 0 {
+		k.phases = k.phases[:last]
 	}
+	k.size += n
 }
 
 // body is the call in epochs of one parity.
