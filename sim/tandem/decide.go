@@ -8,7 +8,7 @@ import (
 )
 
 // The table: where paths change, in bytes. A pure function of count, dtype and
-// world; it decides time, never bits. Measured on 2 x H200 (performance.md);
+// world; it decides time, never bits. Measured on 2 x H200;
 // larger worlds follow from what moves over a link and are not measured.
 const (
 	// boxes is the data a rank takes in boxes in one call, from all its peers
@@ -30,7 +30,7 @@ const (
 )
 
 // mostCTAs is the grid of a team whose ranks have a GPU each. Every CTA keeps a
-// flag for every peer, so a large world takes fewer.
+// flag for every peer and phase, so a large world takes fewer.
 func mostCTAs(ranks int) int {
 	switch {
 	case ranks <= 4:
