@@ -14,12 +14,16 @@ const align = 256
 // Arena is memory on one GPU that images are copied into, guards and all, each
 // at its address modulo 256; and pinned memory of the same layout.
 type Arena struct {
-	gpu    *GPU
-	device gpu.Ptr
-	pinned gpu.HostMemory
-	bytes  uint64
-	used   uint64
-	pieces []piece
+	machine *Machine
+	gpu     *GPU
+	device  gpu.Ptr
+	pinned  gpu.HostMemory
+	bytes   uint64
+	used    uint64
+	pieces  []piece
+	// old is what grew too small; it is freed at the end, since other teams
+	// may be at work.
+	old []gpu.Ptr
 }
 
 // piece is one image in an arena.
@@ -80,38 +84,40 @@ func (a *Arena) grow() error {
 		return nil
 	}
 	need = max(need, 2*a.bytes, 1<<16)
-	if err := a.free(); err != nil {
-		return err
-	}
 	d, err := a.gpu.Context.Alloc(need)
 	if err != nil {
 		return err
 	}
 	h, err := a.gpu.Context.AllocHost(int(need))
 	if err != nil {
-		return errors.Join(err, a.gpu.Context.Free(d))
+		return errors.Join(err, a.machine.Free(a.gpu, d))
 	}
+	a.retire()
 	a.device, a.pinned, a.bytes = d, h, need
 	return nil
 }
 
-func (a *Arena) free() error {
-	if a.bytes == 0 {
-		return nil
+// retire puts the memory with the old.
+func (a *Arena) retire() {
+	if a.bytes > 0 {
+		a.old = append(a.old, a.device, a.pinned.Ptr)
 	}
-	err := errors.Join(a.gpu.Context.Free(a.device), a.gpu.Context.Free(a.pinned.Ptr))
 	a.device, a.pinned, a.bytes = 0, gpu.HostMemory{}, 0
-	return err
 }
 
-// release frees the memory, or sets it aside.
+// release frees all memory, or sets it aside.
 func (a *Arena) release(poisoned bool) error {
-	if !poisoned || a.bytes == 0 {
-		return a.free()
+	a.retire()
+	var errs []error
+	for _, p := range a.old {
+		if poisoned {
+			errs = append(errs, a.gpu.Context.Quarantine(p))
+		} else {
+			errs = append(errs, a.machine.Free(a.gpu, p))
+		}
 	}
-	err := errors.Join(a.gpu.Context.Quarantine(a.device), a.gpu.Context.Quarantine(a.pinned.Ptr))
-	a.bytes = 0
-	return err
+	a.old = nil
+	return errors.Join(errs...)
 }
 
 // load queues the copy of the images to the GPU.

@@ -2,10 +2,12 @@ package host
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
@@ -32,7 +34,7 @@ type GPU struct {
 	Index   int
 	mu      sync.Mutex
 	modules map[string]gpu.Module
-	lost    bool
+	lost    atomic.Bool
 }
 
 // NewMachine is the machine of a driver, which stays the caller's.
@@ -83,7 +85,7 @@ func (m *Machine) Open(spec string, n int) ([]*GPU, error) {
 
 func (m *Machine) open(d gpu.Device) (*GPU, error) {
 	i := d.Ordinal()
-	if g := m.gpus[i]; g != nil && !g.lost {
+	if g := m.gpus[i]; g != nil && !g.lost.Load() {
 		return g, nil
 	}
 	c, err := d.Open()
@@ -137,10 +139,10 @@ func (g *GPU) Function(module string, ptx []byte, name string) (gpu.Function, er
 func (m *Machine) abandon(g *GPU) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if g.lost {
+	if g.lost.Load() {
 		return
 	}
-	g.lost = true
+	g.lost.Store(true)
 	g.Context.Abandon()
 	for k := range m.pool {
 		if k.gpu == g {
@@ -164,7 +166,7 @@ func (m *Machine) Close() error {
 	}
 	slices.SortFunc(gpus, func(a, b *GPU) int { return cmp.Compare(a.Index, b.Index) })
 	for _, g := range gpus {
-		if !g.lost {
+		if !g.lost.Load() {
 			for _, mod := range g.modules {
 				errs = append(errs, mod.Unload())
 			}
@@ -172,6 +174,17 @@ func (m *Machine) Close() error {
 		errs = append(errs, g.Context.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// Free gives memory back. The driver refuses while any team's work is on the
+// GPU, so it is tried until there is a gap.
+func (m *Machine) Free(g *GPU, p gpu.Ptr) error {
+	var err error
+	late := gpu.Poll(context.Background(), m.Driver.Clock(), stopLimit, func() (bool, error) {
+		err = g.Context.Free(p)
+		return !errors.Is(err, gpu.ErrBusy), nil
+	})
+	return errors.Join(err, late)
 }
 
 type pageKey struct {

@@ -57,7 +57,7 @@ func NewTeam(c Config) *Team {
 func (t *Team) newArenas() []*Arena {
 	var out []*Arena
 	for _, g := range t.gpus {
-		out = append(out, &Arena{gpu: g})
+		out = append(out, &Arena{machine: t.machine, gpu: g})
 	}
 	return out
 }
@@ -75,8 +75,8 @@ func (t *Team) limit(n int) time.Duration {
 	return time.Duration(n)*(arrive+4*progress) + 30*time.Second
 }
 
-// queryers are the streams, to be waited for.
-func (t *Team) queryers() []gpu.Queryer {
+// Streams are the GPUs' queues, to be waited for after Captured.Enqueue.
+func (t *Team) Streams() []gpu.Queryer {
 	var q []gpu.Queryer
 	for _, s := range t.streams {
 		q = append(q, s)
@@ -88,12 +88,12 @@ func (t *Team) queryers() []gpu.Queryer {
 // kernels stop. Nothing runs on the GPUs once it has returned, or they are
 // abandoned.
 func (t *Team) settle(ctx context.Context, limit time.Duration) error {
-	err := gpu.Wait(ctx, t.clock, limit, t.queryers()...)
+	err := gpu.Wait(ctx, t.clock, limit, t.Streams()...)
 	if err == nil {
 		return nil
 	}
 	t.engine.Stop()
-	late := gpu.Wait(context.Background(), t.clock, stopLimit, t.queryers()...)
+	late := gpu.Wait(context.Background(), t.clock, stopLimit, t.Streams()...)
 	if late != nil {
 		t.abandon()
 		return errors.Join(err, fmt.Errorf("the GPUs were abandoned: %w", late))
@@ -207,7 +207,7 @@ func (t *Team) Close(ctx context.Context) error {
 	if t.lost() {
 		return t.release()
 	}
-	err := gpu.Wait(ctx, t.clock, stopLimit, t.queryers()...)
+	err := gpu.Wait(ctx, t.clock, stopLimit, t.Streams()...)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -228,7 +228,7 @@ func (t *Team) abandon() {
 }
 
 func (t *Team) lost() bool {
-	return slices.ContainsFunc(t.gpus, func(g *GPU) bool { return g.lost })
+	return slices.ContainsFunc(t.gpus, func(g *GPU) bool { return g.lost.Load() })
 }
 
 func (t *Team) release() error {

@@ -3,6 +3,7 @@ package hwtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,7 +65,11 @@ func (d *Driver) Calls() int {
 }
 
 // Log is what was done, a line a launch, allocation or release.
-func (d *Driver) Log() []string { return d.log }
+func (d *Driver) Log() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.log)
+}
 
 // enter counts a call and says whether it fails; d.mu is held by nobody.
 func (d *Driver) enter(call string) error {

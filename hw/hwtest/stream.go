@@ -1,8 +1,6 @@
 package hwtest
 
 import (
-	"bytes"
-
 	"example.com/tandem/api/gpu"
 )
 
@@ -72,7 +70,13 @@ func (s *stream) Set8(dst gpu.Ptr, value uint8, n uint64) error {
 	if err != nil {
 		return err
 	}
-	return s.do("cuMemsetD8Async", func() { copy(to, bytes.Repeat([]byte{value}, int(n))) })
+	return s.do("cuMemsetD8Async", func() { fillBytes(to, value) })
+}
+
+func fillBytes(b []byte, v uint8) {
+	for i := range b {
+		b[i] = v
+	}
 }
 
 func (s *stream) Set32(dst gpu.Ptr, value uint32, n uint64) error {

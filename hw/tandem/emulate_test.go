@@ -3,6 +3,7 @@ package tandem
 import (
 	"encoding/binary"
 	"slices"
+	"sync"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
@@ -24,6 +25,7 @@ func params() []gpu.Param {
 // emulator does in Go what the kernels do, one call at a time, once all ranks
 // have come to it.
 type emulator struct {
+	mu    sync.Mutex
 	types map[uint64]meaning
 	queue map[gpu.Ptr][]arrival // by control page of a rank
 	grids []int                 // blocks of a rank in each call
@@ -76,6 +78,8 @@ func schemes(d api.DType) []num.Scheme {
 }
 
 func (e *emulator) launch(d *hwtest.Driver, _ int, l gpu.Launch) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	b := l.Args.Bytes()
 	le := binary.LittleEndian
 	var args []uint64

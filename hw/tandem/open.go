@@ -182,7 +182,7 @@ func (e *Engine) write(ctx context.Context, streams []gpu.Stream) error {
 		if err == nil {
 			err = gpu.Wait(ctx, e.machine.Driver.Clock(), setupLimit, s)
 		}
-		if err = errors.Join(err, e.gpus[e.place[r]].Context.Free(h.Ptr)); err != nil {
+		if err = errors.Join(err, e.machine.Free(e.gpus[e.place[r]], h.Ptr)); err != nil {
 			return err
 		}
 	}
@@ -254,7 +254,7 @@ func (e *Engine) Release(poisoned bool) error {
 			case poisoned:
 				errs = append(errs, c.Quarantine(list[r]))
 			default:
-				errs = append(errs, c.Free(list[r]))
+				errs = append(errs, e.machine.Free(e.gpus[e.place[r]], list[r]))
 			}
 		}
 		if !poisoned {

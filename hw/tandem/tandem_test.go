@@ -4,84 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"regexp"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
 	"example.com/tandem/hw/host"
 	"example.com/tandem/hw/hwtest"
 )
-
-// TestLayout holds layout.go to the kernels' layout.h.
-func TestLayout(t *testing.T) {
-	text, err := os.ReadFile("../kernels/src/layout.h")
-	require.NoError(t, err)
-	values := map[string]int{}
-	for _, m := range regexp.MustCompile(`(?m)\b([A-Z]\w+) = ([^,/}]+?)[\s,}]*(?:$|//|,| })`).FindAllStringSubmatch(string(text), -1) {
-		total := 0
-		for _, term := range strings.Split(m[2], "+") {
-			product := 1
-			for _, f := range strings.Split(term, "*") {
-				f = strings.TrimSpace(f)
-				v, err := strconv.Atoi(f)
-				if err != nil {
-					var ok bool
-					v, ok = values[f]
-					require.True(t, ok, "%s in %s", f, m[0])
-				}
-				product *= v
-			}
-			total += product
-		}
-		values[m[1]] = total
-	}
-	for name, want := range map[string]int{
-		"MaxRanks": MaxRanks, "MaxBlocks": maxBlocks, "Peers": peers, "PageGeneration": pageGeneration, "PageEpoch": pageEpoch, "PageOwner": pageOwner,
-		"PageLeave": pageLeave, "PageAbort": pageAbort, "PageClaim": pageClaim, "PageHeaders": pageHeaders, "PageFlags": pageFlags, "PageTable": pageTable,
-		"PageBytes": pageBytes, "TableWorld": tableWorld, "TableSlot": tableSlot, "TableArrive": tableArrive, "TableProgress": tableProgress,
-		"TableStage": tableStage, "TablePages": tablePages, "TableBoxes": tableBoxes, "TableStages": tableStages, "TableReports": tableReports,
-		"TableLocal": tableLocal, "ReportStop": reportStop, "ReportFault": reportFault, "ReportStep": reportStep, "ReportEpoch": reportEpoch,
-		"ReportPeer": reportPeer, "ReportBlock": reportBlock, "ReportHash": reportHash, "ReportBytes": reportBytes, "InlineWords": inlineWords,
-		"Deadline": reasonDeadline, "Aborted": reasonAborted, "Differs": reasonDiffers, "Claimed": reasonClaimed, "Stopped": reasonStopped, "Killed": reasonKilled,
-		"StepLeave": int(StepLeave), "StepBarrier": int(StepBarrier), "PathStaged": pathStaged, "AllToAll": kernelAllToAll, "FlagDiffers": flagDiffers,
-	} {
-		got, ok := values[name]
-		require.True(t, ok, "%s is in layout.h", name)
-		require.Equal(t, want, got, name)
-	}
-	require.LessOrEqual(t, tableLocal+4*MaxRanks, pageBytes-pageTable)
-}
-
-// TestTypeWords: what differs has different words, or the same arithmetic.
-func TestTypeWords(t *testing.T) {
-	joins, err := os.ReadFile("../kernels/src/kinds.h")
-	require.NoError(t, err)
-	names := regexp.MustCompile(`X\((\w+)\)`).FindAllStringSubmatch(string(joins), -1)
-	require.Len(t, names, joinBits+3)
-	for _, d := range api.DTypes() {
-		for _, s := range schemes(d) {
-			w := typeWord(d, s)
-			require.Equal(t, d.Size(), 1<<(w&0xff))
-			if s.Op == api.NoOp || w>>24 != 0 {
-				continue
-			}
-			name := names[w>>8&0xff][1]
-			want := map[api.Op]string{api.Sum: "Add", api.Avg: "Add", api.Prod: "Mul", api.Min: "Min", api.Max: "Max", api.And: "And", api.Or: "Or", api.Xor: "Xor"}[s.Op]
-			require.True(t, strings.HasPrefix(name, want), "%v %v is %s", d, s, name)
-			if !s.Op.Bitwise() {
-				size := strconv.Itoa(d.Bits())
-				require.True(t, strings.HasSuffix(name, size), "%v is %s", d, name)
-			}
-		}
-	}
-}
 
 func openOn(d *hwtest.Driver, text string, ranks int) (*host.Machine, *host.Team, *config, error) {
 	spec, err := api.ParseSpec(text)
@@ -117,7 +50,7 @@ func TestHostCode(t *testing.T) {
 		text  string
 		gpus  int
 		ranks int
-	}{{"hw:tandem", 1, 1}, {"hw:tandem", 1, 8}, {"hw:tandem?placement=cyclic", 3, 8}, {"hw:tandem?gpus=2&nan=propagate&avg=premul", 4, 5}, {"hw:tandem?path=direct", 1, 72}} {
+	}{{"hw:tandem", 1, 1}, {"hw:tandem", 1, 8}, {"hw:tandem?placement=cyclic", 3, 8}, {"hw:tandem?gpus=2&nan=propagate&avg=premul", 4, 5}, {"hw:tandem?path=direct&stage=73728", 1, 72}} {
 		_, d := newEmulatorOn(c.gpus)
 		m, team, cfg, err := openOn(d, c.text, c.ranks)
 		require.NoError(t, err)
@@ -175,6 +108,52 @@ func TestCapture(t *testing.T) {
 	}
 }
 
+// TestTwoTeams: teams that work side by side do not see each other, and one that
+// was poisoned leaves the other alone.
+func TestTwoTeams(t *testing.T) {
+	_, d := newEmulatorOn(2)
+	spec := api.Spec{Backend: "hw", Implementation: Name, Params: map[string]string{"stage": "73728"}}
+	m := host.NewMachine(d)
+	var group errgroup.Group
+	for i := range 2 {
+		group.Go(func() error {
+			for range 3 {
+				c, err := read(spec)
+				if err != nil {
+					return err
+				}
+				team, err := Open(context.Background(), m, spec, api.TeamConfig{Ranks: 2 + i})
+				if err != nil {
+					return err
+				}
+				for k := range 20 {
+					rng := seeded(uint64(k))
+					if err := try(context.Background(), team, c, randomCall(rng, 2+i, 100), rng); err != nil {
+						return err
+					}
+				}
+				if i == 0 {
+					p, err := team.Members()[0].Start(simpleCall(2), api.Memory{newImages(ptr(simpleCall(2)), 0, seeded(1), 1)[0]})
+					if err != nil {
+						return err
+					}
+					if _, err := p.Wait(context.Background()); !errors.Is(err, api.ErrAborted) {
+						return fmt.Errorf("a rank that never came: %w", err)
+					}
+				}
+				if err := team.Close(context.Background()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	closeAll(t, d, m, nil)
+}
+
+func ptr(c api.Call) *api.Call { return &c }
+
 func simpleCall(ranks int) api.Call {
 	return api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: ranks, Count: 33}
 }
@@ -187,7 +166,7 @@ func TestEveryDriverFailure(t *testing.T) {
 		for n := 1; ; n++ {
 			_, d := newEmulatorOn(gpus)
 			d.FailAt(n)
-			m, team, cfg, err := openOn(d, "hw:tandem", 3)
+			m, team, cfg, err := openOn(d, "hw:tandem?stage=73728", 3)
 			if err == nil {
 				err = try(context.Background(), team, cfg, simpleCall(3), seeded(1))
 			}
@@ -254,7 +233,7 @@ func TestBadSurroundings(t *testing.T) {
 // TestBadPointers are refused before the launch.
 func TestBadPointers(t *testing.T) {
 	_, d := newEmulatorOn(2)
-	m, team, _, err := openOn(d, "hw:tandem", 2)
+	m, team, _, err := openOn(d, "hw:tandem?stage=73728", 2)
 	require.NoError(t, err)
 	e := team.Engine().(*Engine)
 	var buf [2]gpu.Ptr
@@ -285,7 +264,7 @@ func TestRendezvous(t *testing.T) {
 	ctx := context.Background()
 	setup := func() (*hwtest.Driver, *host.Machine, *host.Team, []api.Memory) {
 		_, d := newEmulator()
-		m, team, _, err := openOn(d, "hw:tandem", 2)
+		m, team, _, err := openOn(d, "hw:tandem?stage=73728", 2)
 		require.NoError(t, err)
 		call := simpleCall(2)
 		return d, m, team, []api.Memory{newImages(&call, 0, seeded(1), 1), newImages(&call, 1, seeded(2), 1)}
@@ -384,38 +363,6 @@ func TestBlame(t *testing.T) {
 		require.Equal(t, c.cause, a.Cause, name)
 		require.Equal(t, c.chain, a.Chain, name)
 	}
-}
-
-// TestPaths: what is chosen is uniform, safe in place, and changes where it says.
-func TestPaths(t *testing.T) {
-	path := func(text string, call api.Call) uint32 {
-		c, _ := mustRead(t, text)
-		return c.plan(&call, 16).path
-	}
-	for _, ranks := range []int{2, 3, 8, 72} {
-		slot := slotBytes(ranks) / 2
-		for _, k := range everyCollectiveOf() {
-			call := api.Call{Collective: k, DType: api.BF16, Ranks: ranks, Count: slot}
-			require.EqualValues(t, pathPush, path("hw:tandem", call))
-			call.Count++
-			require.NotEqualValues(t, pathPush, path("hw:tandem", call))
-			require.NotEqualValues(t, pathPush, path("hw:tandem?path=push", call), "boxes are no larger")
-			call.InPlace = api.InPlaceOwn
-			if k == api.AllReduce {
-				require.EqualValues(t, pathTwoShot, path("hw:tandem?path=direct", call), "peers read what would be overwritten")
-			}
-			call.InPlace = api.InPlaceStart
-			if k == api.ReduceScatter {
-				require.EqualValues(t, pathStaged, path("hw:tandem?path=direct", call))
-			}
-		}
-	}
-	require.EqualValues(t, pathDirect, path("hw:tandem?path=push", api.Call{Collective: api.AllReduce, DType: api.U8, Op: api.Sum, Ranks: 1, Count: 9}))
-	require.Equal(t, []int64{2048, 32768}, Thresholds(api.Call{Collective: api.AllReduce, DType: api.BF16, Ranks: 8}))
-}
-
-func everyCollectiveOf() []api.Collective {
-	return []api.Collective{api.AllReduce, api.ReduceScatter, api.AllGather, api.Broadcast, api.AllToAll}
 }
 
 func TestDeadlineBounds(t *testing.T) {

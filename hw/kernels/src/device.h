@@ -30,11 +30,11 @@ FN u32 blockOfGrid() { u32 v; asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(v)); 
 FN u64 clockNow() { u64 v; asm volatile("mov.u64 %0, %%clock64;" : "=l"(v) : : "memory"); return v; }
 
 // syncOr is a barrier of the block; it tells all threads whether any came with
-// bad set.
+// bad set. Warps come to it whole, as compute-sanitizer wants it.
 FN u32 syncOr(u32 bad) {
 	u32 any;
 	asm volatile(
-		"{\n\t.reg .pred p, q;\n\tsetp.ne.u32 p, %1, 0;\n\tbarrier.cta.red.or.pred q, 0, p;\n\tselp.u32 %0, 1, 0, q;\n\t}"
+		"{\n\t.reg .pred p, q;\n\tsetp.ne.u32 p, %1, 0;\n\tbar.warp.sync 0xffffffff;\n\tbarrier.cta.red.or.pred.aligned q, 0, p;\n\tselp.u32 %0, 1, 0, q;\n\t}"
 		: "=r"(any) : "r"(bad) : "memory");
 	return any;
 }
