@@ -20,6 +20,7 @@ func backends() []api.Backend {
 	return []api.Backend{
 		sim.New(nvshmem.Family{}, nccl.Family{}, rlkernel.Family{}, tandem.Family{}),
 		newHW(),
+		new(ptxBackend),
 		file.New(),
 	}
 }

@@ -23,6 +23,9 @@ type Options struct {
 	Multicast bool
 	Sum       vm.Sum          // of multimem.ld_reduce.add; nil is the exact sum, rounded once
 	Info      func(*gpu.Info) // changes what a device says of itself
+	// Edit, if given, changes the text of modules before they are read, so that
+	// tests can break a kernel.
+	Edit func(text []byte) []byte
 }
 
 // burst is how many instructions run between two looks at the streams, and

@@ -26,6 +26,9 @@ func (c *vcontext) LoadModule(name string, text []byte) (gpu.Module, error) {
 		return nil, err
 	}
 	defer leave()
+	if edit := c.d.opts.Edit; edit != nil {
+		text = edit(text)
+	}
 	key := name + "\x00" + string(text)
 	code := c.d.modules[key]
 	if code == nil {

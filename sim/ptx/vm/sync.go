@@ -107,7 +107,9 @@ func (c *compiler) barrier(in *instr) {
 	args := c.args
 	if how == "red" {
 		op := c.one("and", "or", "popc")
+		c.mod("aligned")
 		t := c.typed(asm.Pred, asm.U32)
+		c.mod("aligned")
 		if (t == asm.Pred) == (op == "popc") || len(args) < 3 {
 			c.bad("the result, the barrier and a predicate are needed")
 		}
