@@ -2,7 +2,7 @@
 # matter.
 GO ?= go
 
-.PHONY: build test test-exhaustive bench fmt lint
+.PHONY: build test test-exhaustive bench fmt lint kernels kernels-check
 
 build: ## the command, as ./compare
 	$(GO) build -o compare ./cmd/compare
@@ -23,3 +23,10 @@ lint: ## go vet, gofmt, layering of imports, doc comments
 	$(GO) vet ./...
 	@test -z "$$(gofmt -l api sim hw conformance cmd | tee /dev/stderr)"
 	$(GO) test ./api -count=1 -run 'TestImportsPointDown|TestNothingElseAtTheTop|TestExportedNamesAreDocumented'
+
+kernels: ## the PTX from its sources; needs clang-22
+	$(GO) generate ./hw/kernels
+
+kernels-check: ## the PTX is what the sources give, keeps the rules, and assembles; needs clang-22 and ptxas
+	$(GO) test -count=1 ./hw/kernels/...
+	hw/kernels/assemble.sh $(PTXAS)
