@@ -355,6 +355,9 @@ func (r *sweepRun) sweepOf(c matrix.Case, check api.Check) string {
 			args = append(args, "--seeds", seed)
 		}
 	}
+	if values, ok := strings.CutPrefix(c.Input.String(), "--values "); ok {
+		args = append(args, "--inputs", "values:"+strings.ReplaceAll(values, ",", "/"))
+	}
 	if c.Graph {
 		args = append(args, "--launches", "graph")
 	}

@@ -54,7 +54,7 @@ func (c *conform) run(t *testing.T) {
 func (c *conform) axes(round int, left, right conformance.Side) []matrix.Axes {
 	all := matrix.For(left, right, matrix.Axes{
 		Ranks: c.ranks, MaxBytes: c.maxBytes, Graph: []bool{false, true}, Seeds: []uint64{uint64(round) + 1}, Modes: []string{""},
-		Inputs: []inputs.Input{{}, {Kind: inputs.Finite}, {Kind: inputs.Bits}},
+		Inputs: []inputs.Input{{}, {Kind: inputs.Finite}, {Kind: inputs.Bits}, matrix.Special},
 	})
 	for i := range all {
 		a := &all[i]

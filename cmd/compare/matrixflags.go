@@ -22,7 +22,7 @@ type matrixFlags struct {
 	DstOffsets  string `group:"Matrix:" placeholder:"LIST" help:"The same for the destination." json:"dst_offsets,omitempty"`
 	InPlace     string `group:"Matrix:" placeholder:"LIST" help:"false, true, start, or both for false and true." json:"in_place,omitempty"`
 	Scopes      string `group:"Matrix:" placeholder:"LIST" help:"Scopes." json:"scopes,omitempty"`
-	Inputs      string `group:"Matrix:" placeholder:"LIST" help:"Inputs as of --input." json:"inputs,omitempty"`
+	Inputs      string `group:"Matrix:" placeholder:"LIST" help:"Inputs as of --input, special: a value a rank at which rules differ, or values:0x4380/0x3f80." json:"inputs,omitempty"`
 	Seeds       string `group:"Matrix:" default:"1" help:"Seeds 1 to N." json:"seeds"`
 	Full        bool   `group:"Matrix:" help:"The whole product; else every pair of values at least once." json:"full,omitempty"`
 }
@@ -38,7 +38,7 @@ func (f *matrixFlags) axes() (matrix.Axes, error) {
 		SrcOffsets:  list(&p, f.SrcOffsets, offsetPattern("src-offsets")),
 		DstOffsets:  list(&p, f.DstOffsets, offsetPattern("dst-offsets")),
 		Scopes:      list(&p, f.Scopes, api.ParseScope),
-		Inputs:      list(&p, f.Inputs, func(text string) (inputs.Input, error) { return inputs.Parse(text, 1) }),
+		Inputs:      list(&p, f.Inputs, matrixInput),
 	}
 	for _, r := range list(&p, f.Ranks, p.int64Of("ranks")) {
 		if r < 1 || r > api.MaxRanks {
@@ -49,6 +49,17 @@ func (f *matrixFlags) axes() (matrix.Axes, error) {
 	a.InPlace = p.inPlaceList(f.InPlace)
 	a.Seeds = p.seeds(f.Seeds)
 	return a, p.err
+}
+
+// matrixInput reads an input of the list.
+func matrixInput(text string) (inputs.Input, error) {
+	if text == "special" {
+		return matrix.Special, nil
+	}
+	if values, ok := strings.CutPrefix(text, "values:"); ok {
+		return inputs.ParseValues(strings.ReplaceAll(values, "/", ","))
+	}
+	return inputs.Parse(text, 1)
 }
 
 // cases are the calls that the flags describe for one implementation.

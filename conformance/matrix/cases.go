@@ -64,7 +64,14 @@ func (a *Axes) cases(row []int) []Case {
 			in = inputs.Default(&one)
 		}
 		switch in.Kind {
-		case inputs.Ones, inputs.Values, inputs.Files:
+		case inputs.Values:
+			if in.Values == nil {
+				in.Values = special(&one, a.Seeds[row[axSeed]])
+			}
+			if in.Values = in.Values[:min(len(in.Values), one.Ranks)]; len(in.Values) < one.Ranks {
+				continue
+			}
+		case inputs.Ones, inputs.Files:
 		default:
 			in.Seed = a.Seeds[row[axSeed]]
 		}

@@ -27,7 +27,8 @@ type Axes struct {
 	Modes      []string
 	// Roots of rooted collectives; a negative one counts from the last rank.
 	Roots []int
-	// Inputs without a seed; the kind inputs.Auto is the default of each call.
+	// Inputs without a seed; the kind inputs.Auto is the default of each call,
+	// Special draws values at which rules differ.
 	Inputs []inputs.Input
 	Seeds  []uint64
 	// Graph says how calls are launched: false eagerly, true as a captured

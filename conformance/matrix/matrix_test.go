@@ -98,7 +98,7 @@ func TestEveryCaseIsSound(t *testing.T) {
 		Counts: []int64{0, 1, 7}, SrcOffsets: []api.Offsets{{0}, {1}, {5}, {0, 3, 1}}, DstOffsets: []api.Offsets{{0}, {1}, {0, 3, 1}},
 		InPlace: []api.InPlace{api.OutOfPlace, api.InPlaceOwn, api.InPlaceStart},
 		Scopes:  []api.Scope{api.OnStream, api.Block, api.Warp, api.Thread},
-		Inputs:  []inputs.Input{{}, {Kind: inputs.Finite}, {Kind: inputs.Bits}, {Kind: inputs.Ones}, {Kind: inputs.OrderFree}, {Kind: inputs.Uniform, Lo: -1, Hi: 1}},
+		Inputs:  []inputs.Input{{}, {Kind: inputs.Finite}, {Kind: inputs.Bits}, {Kind: inputs.Ones}, {Kind: inputs.OrderFree}, {Kind: inputs.Uniform, Lo: -1, Hi: 1}, Special},
 		Seeds:   []uint64{1, 2, 3},
 	}
 	cases := a.Expand(false)
@@ -118,5 +118,28 @@ func TestEveryCaseIsSound(t *testing.T) {
 			found = found || c.Call.Collective.Name() == want || c.Call.DType.String() == want || c.Call.Op.String() == want || c.Call.InPlace.String() == want
 		}
 		require.True(t, found, want)
+	}
+}
+
+// TestSpecialValues: over a few calls every special value is met, and in pairs.
+func TestSpecialValues(t *testing.T) {
+	for _, d := range api.DTypes() {
+		seen := map[uint64]bool{}
+		pairs := map[[2]uint64]bool{}
+		a := Axes{DTypes: []api.DType{d}, Ranks: []int{2}, Inputs: []inputs.Input{Special}, Seeds: make([]uint64, 400), Counts: []int64{3}}
+		for i := range a.Seeds {
+			a.Seeds[i] = uint64(i)
+		}
+		for _, c := range a.Expand(true) {
+			_, err := c.Input.Open(&c.Call)
+			require.NoError(t, err, "%s", c)
+			for _, v := range c.Input.Values {
+				seen[v] = true
+			}
+			pairs[[2]uint64(c.Input.Values)] = true
+		}
+		all := specials(d)
+		require.Len(t, seen, len(all), d)
+		require.Greater(t, len(pairs), len(all)*len(all)/2, d)
 	}
 }

@@ -107,7 +107,8 @@ func flip(mem api.Memory) {
 // wide is some hundred cases of everything.
 func wide(t *testing.T) []Case {
 	l, r := conformance.Definition(), conformance.Definition()
-	cases, _ := ExpandAll(For(l, r, Axes{Counts: []int64{0, 1, 5, 33}, Scopes: []api.Scope{api.OnStream}, Modes: []string{""}}), false)
+	cases, _ := ExpandAll(For(l, r, Axes{Counts: []int64{0, 1, 5, 33}, Scopes: []api.Scope{api.OnStream}, Modes: []string{""},
+		Inputs: []inputs.Input{{}, {Kind: inputs.Finite}, {Kind: inputs.Bits}}}), false)
 	require.Greater(t, len(cases), 150)
 	return cases
 }

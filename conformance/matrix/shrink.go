@@ -181,7 +181,7 @@ func simplerRest(c Case) []Case {
 }
 
 // simplicity is the order of inputs, the simplest first.
-var simplicity = []inputs.Kind{inputs.Ones, inputs.OrderFree, inputs.Normal, inputs.Uniform, inputs.Finite, inputs.Bits}
+var simplicity = []inputs.Kind{inputs.Ones, inputs.OrderFree, inputs.Normal, inputs.Uniform, inputs.Finite, inputs.Bits, inputs.Values}
 
 func simplerInput(c Case) []Case {
 	var out []Case

@@ -181,7 +181,7 @@ func (p *prober) rest(a *Axes) {
 		a.Roots = []int{0, -1}
 	}
 	if a.Inputs == nil {
-		a.Inputs = []inputs.Input{{}, {Kind: inputs.Finite}, {Kind: inputs.Bits}}
+		a.Inputs = []inputs.Input{{}, {Kind: inputs.Finite}, {Kind: inputs.Bits}, Special}
 	}
 }
 
