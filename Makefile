@@ -2,7 +2,7 @@
 # matter.
 GO ?= go
 
-.PHONY: build test test-exhaustive bench fmt lint kernels kernels-check
+.PHONY: build test test-exhaustive bench fmt lint kernels kernels-check test-gpu bench-gpu
 
 build: ## the command, as ./compare
 	$(GO) build -o compare ./cmd/compare
@@ -30,3 +30,9 @@ kernels: ## the PTX from its sources; needs clang-22
 kernels-check: ## the PTX is what the sources give, keeps the rules, and assembles; needs clang-22 and ptxas
 	$(GO) test -count=1 ./hw/kernels/...
 	hw/kernels/assemble.sh $(PTXAS)
+
+test-gpu: ## all tests, with GPUs; a missing GPU is a failure
+	HW_REQUIRE_GPU=1 $(GO) test -count=1 -tags gpu ./...
+
+bench-gpu: ## the benchmarks on GPUs; compare figures of one run only
+	HW_REQUIRE_GPU=1 $(GO) test -tags gpu -run '^$$' -bench . ./hw/...
