@@ -28,6 +28,10 @@ type Options struct {
 	Edit func(text []byte) []byte
 }
 
+// stillFor is the virtual time after which kernels that wait for memory without
+// a look at the clock, while nobody writes, are taken to be deadlocked.
+const stillFor = 100 * time.Second
+
 // burst is how many instructions run between two looks at the streams, and
 // busy how many may run in one Sleep before time passes nevertheless.
 const (
@@ -55,6 +59,8 @@ type driver struct {
 	sleeps   uint64
 	idle     []*stream // lent to nodes of graphs
 	casts    int       // multicast calls made
+	acts     uint64    // Machine.Acts when it last moved
+	moved    time.Duration
 }
 
 // Open makes the machine.
@@ -140,8 +146,30 @@ func (d *driver) step() (waiting bool) {
 	return !d.advance() && !moved && waiting
 }
 
+// deadlocked ends kernels that wait for each other, with who waits for whom.
+func (d *driver) deadlocked() bool {
+	f := d.m.Barred()
+	if f == nil {
+		if a := d.m.Acts(); a != d.acts || !d.m.Quiet() {
+			d.acts, d.moved = a, d.m.Now()
+			return false
+		}
+		if d.m.Now()-d.moved < stillFor {
+			return false
+		}
+		f = d.m.Stuck()
+	}
+	for _, v := range d.devices {
+		d.m.Kill(v.Ordinal(), f)
+	}
+	return true
+}
+
 // jump moves time to the next moment at which anybody wakes. The lock is held.
 func (d *driver) jump() {
+	if d.deadlocked() {
+		return
+	}
 	next, ok := d.m.Deadline()
 	for _, at := range d.sleepers {
 		if !ok || at < next {

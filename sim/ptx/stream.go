@@ -130,7 +130,7 @@ func (s *stream) work(o *op) (done bool) {
 	}
 	done, fault := o.launch.Done()
 	if fault != nil {
-		d.lose(d.devices[fault.Device].(*device), &gpu.Error{Call: "kernel " + fault.Kernel, Code: fault.Code, Detail: fault.Error()})
+		d.lose(s.c.dev, &gpu.Error{Call: "kernel " + fault.Kernel, Code: fault.Code, Detail: fault.Error()})
 	}
 	if done {
 		s.known = s.known.Join(o.launch.Known())

@@ -30,6 +30,7 @@ type Machine struct {
 	asleep  []*thread
 	started []*Launch
 	blocks  uint32 // that ever were
+	acts    uint64
 	changes uint64 // of memory and of anything else that may end a wait
 	seenAt  uint64 // changes at the time when all were last woken
 	clocked bool   // a thread has read a clock since then
@@ -74,12 +75,13 @@ type Work struct {
 // Launch is a launch under way.
 type Launch struct {
 	Work
-	live  int // blocks
-	next  uint64
-	start know
-	end   know
-	done  bool
-	fault *Fault
+	live   int // blocks
+	blocks []*block
+	next   uint64
+	start  know
+	end    know
+	done   bool
+	fault  *Fault
 }
 
 // Done reports whether all threads have ended, and how.
@@ -106,6 +108,7 @@ func (m *Machine) Start(w Work) *Launch {
 	l.end = l.start
 	m.started = append(m.started, l)
 	m.changes++
+	m.acts++
 	m.fill(l)
 	return l
 }
@@ -149,6 +152,7 @@ func (m *Machine) startBlock(l *Launch, index uint64) {
 		m.enqueue(t)
 	}
 	l.live++
+	l.blocks = append(l.blocks, b)
 }
 
 // Kill ends all launches of a device, as a fault there does.

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"slices"
 	"time"
 
 	"example.com/tandem/api/gpu"
@@ -232,6 +233,7 @@ func (t *thread) look(weight int) {
 func (t *thread) acted() {
 	t.spin = 0
 	t.b.m.changes++
+	t.b.m.acts++
 }
 
 // exit ends the thread, and what waited for it.
@@ -247,6 +249,7 @@ func (t *thread) exit() {
 		}
 		l.live--
 		b.threads = nil
+		l.blocks = slices.DeleteFunc(l.blocks, func(x *block) bool { return x == b })
 		b.m.fill(l)
 		return
 	}
