@@ -223,6 +223,9 @@ func (c *compiler) where(in *instr, a *access, o asm.Operand) {
 		if v := o.Var.Space; a.space == asm.Generic && v != asm.Global && v != asm.Const || a.space != asm.Generic && a.space != v && !(v == asm.Const && a.space == asm.Global) {
 			c.bad("%s is in .%s", o.Var.Name, v)
 		}
+		if o.Var.Space == asm.Param && !slices.Contains(c.f.Params, o.Var) {
+			a.space = asm.Local // where parameters of calls lie
+		}
 		in.a = c.address(asm.Operand{Kind: asm.Address, Var: o.Var})
 	case o.Reg >= 0:
 		t := c.f.Regs[o.Reg]

@@ -105,9 +105,13 @@ func Load(file string, text []byte) (m *Module, err error) {
 			m.Globals = append(m.Globals, v)
 		}
 	}
+	calls := inliner{t, map[*asm.Func]*asm.Func{}}
 	for _, f := range t.Funcs {
 		if !f.Entry {
-			return nil, &asm.Error{File: file, Line: f.Line, What: fmt.Sprintf("function %s: calls of device functions are not known; have the compiler inline it", f.Name)}
+			continue // stands in line where it is called
+		}
+		if f, err = calls.inline(f); err != nil {
+			return nil, err
 		}
 		k, err := compile(m, f)
 		if err != nil {
@@ -189,9 +193,8 @@ func (c *compiler) layout() {
 				put(v, &c.k.Shared)
 			case v.Space == asm.Local:
 				put(v, &c.k.Local)
-			case v.Space == asm.Param:
-				c.in = &asm.Instr{Op: ".param", Guard: -1, Line: v.Line}
-				c.bad("parameters of calls are not known")
+			case v.Space == asm.Param: // of calls
+				put(v, &c.k.Local)
 			case v.Space == asm.Global || v.Space == asm.Const:
 				if c.place[v] == 0 && !c.global(v) {
 					c.in = &asm.Instr{Op: "." + v.Space.String(), Guard: -1, Line: v.Line}

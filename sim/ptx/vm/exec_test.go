@@ -101,7 +101,7 @@ func TestUnknown(t *testing.T) {
 		"fence.proxy.async;":                                        "where one of .alias must be",
 		"fence.relaxed.sys;":                                        "where one of",
 		"div.full.f32 %f1, %f1, %f1;":                               "type .full is not known here",
-		"call foo;":                                                 "unknown instruction",
+		"call foo;":                                                 "call foo: no such function in this text",
 		"vote.sync.ballot.pred %p1, %p2, 1;":                        "wrong type",
 		"brx.idx %r1, %r2;":                                         "no table of labels",
 		"@%p1 setp.foo.u32 %p1, %r1, %r1;":                          "unknown comparison .foo",
