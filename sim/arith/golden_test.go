@@ -200,10 +200,13 @@ func newPairs(o Options, line goldenLine) *pairs {
 	}
 	// The float whose bits are a<<16 | b.
 	wide := make([]byte, 4*allB)
+	for i := range allB {
+		put16(wide, 4*i, uint16(i))
+	}
 	p.do = func(dst, a []byte) {
-		for i := 0; i < len(b); i += 2 {
-			put16(wide, 2*i, get16(b, i))
-			put16(wide, 2*i+2, get16(a, i))
+		first := get16(a, 0)
+		for i := 2; i < len(wide)-1; i += 4 {
+			put16(wide, i, first)
 		}
 		o.Convert(dst, d, wide, num.F32, r)
 	}
