@@ -33,7 +33,7 @@ func size(whole int64) int64 {
 // TestRLKernelAgreesWithTandem: on every valid call of the class's the two
 // fixed trees give the same bits; where it faults or refuses that is said.
 func TestRLKernelAgreesWithTandem(t *testing.T) {
-	for version, largest := range map[string]int64{"8ccb03c": size(5 << 19), "43f150f": 1 << 16} {
+	for version, largest := range map[string]int64{"8ccb03c": size(5 << 18), "43f150f": 1 << 16} {
 		l, r := sidesOf(t, "sim:rlkernel@"+version, "sim:tandem")
 		cases, large := matrix.ExpandAll(matrix.For(l, r, matrix.Axes{MaxBytes: largest}), false)
 		res, err := matrix.Run(context.Background(), l, r, cases, matrix.Options{})
@@ -66,7 +66,7 @@ func TestRLKernelAgreesWithTandem(t *testing.T) {
 // two only, and 3.4.5 for all.
 func TestWithoutASwitchVersionsAgree(t *testing.T) {
 	l, r := sidesOf(t, "sim:nvshmem@pr131?nvls=off", "sim:nvshmem@3.4.5?nvls=off")
-	cases, large := matrix.ExpandAll(matrix.For(l, r, matrix.Axes{MaxBytes: size(1 << 19)}), false)
+	cases, large := matrix.ExpandAll(matrix.For(l, r, matrix.Axes{MaxBytes: size(1 << 18)}), false)
 	res, err := matrix.Run(context.Background(), l, r, cases, matrix.Options{Checks: []api.Check{api.CheckValue, api.CheckLiveness, api.CheckRunToRun}, Repeats: 1})
 	require.NoError(t, err)
 	t.Logf("%s; %d cases are too large", res.Line(), large)
@@ -90,7 +90,7 @@ func TestWithoutASwitchVersionsAgree(t *testing.T) {
 // other grids and paths.
 func TestTandemKeepsItsPromises(t *testing.T) {
 	l, r := sidesOf(t, "sim:tandem", "sim:tandem?ctas=3&buffers=staged&placement=cyclic")
-	cases, _ := matrix.ExpandAll(matrix.For(l, r, matrix.Axes{MaxBytes: size(1 << 16), Modes: []string{"", "f32"}}), false)
+	cases, _ := matrix.ExpandAll(matrix.For(l, r, matrix.Axes{MaxBytes: size(1 << 13), Modes: []string{"", "f32"}}), false)
 	res, err := matrix.Run(context.Background(), l, r, cases, matrix.Options{Checks: api.Checks(), Repeats: 1})
 	require.NoError(t, err)
 	t.Log(res.Line())
