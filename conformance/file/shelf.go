@@ -28,7 +28,7 @@ type book struct {
 	modified time.Time
 }
 
-// maxHeld bounds the outputs that a book holds, in bytes.
+// maxHeld bounds the rows that a book holds, in bytes.
 const maxHeld = 2 << 30
 
 // open reads a file, or gives what was read if it has not changed since.
@@ -68,15 +68,24 @@ func read(path string) (*book, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		for _, p := range row.Output {
-			held += int64(len(p))
-		}
-		if held > maxHeld {
-			return nil, &api.InvalidError{Field: "file", Value: path, Reason: fmt.Sprintf("it holds more than %d bytes of outputs", int64(maxHeld)), Hint: "replay reads files of any size"}
+		if held += heldBytes(row); held > maxHeld {
+			return nil, &api.InvalidError{Field: "file", Value: path, Reason: fmt.Sprintf("its rows take more than %d bytes of memory", int64(maxHeld)), Hint: "replay reads files of any size"}
 		}
 		k := key(&row.Call)
 		b.rows[k] = append(b.rows[k], row)
 	}
+}
+
+// heldBytes is about what a row takes in memory.
+func heldBytes(row *vectors.Row) int64 {
+	n := int64(1024) + 64*int64(row.Call.Ranks)
+	for _, b := range row.Blocks {
+		n += 8 * int64(len(b))
+	}
+	for _, p := range row.Output {
+		n += int64(len(p))
+	}
+	return n
 }
 
 func sameInput(a, b inputs.Input) bool { return reflect.DeepEqual(a, b) }

@@ -16,6 +16,13 @@ import (
 // outputs of a faithful call of 1 Mi elements: 16 MiB of digits.
 const MaxLine = 32 << 20
 
+// What a reader puts up with before it gives up on a file: lines that are no
+// rows, and the bytes of those and of blank lines, after decompression.
+const (
+	MaxBadLines = 1000
+	MaxWaste    = 2 * MaxLine
+)
+
 // LineError is an error in one line of a file.
 type LineError struct {
 	Line int // from 1
@@ -38,6 +45,9 @@ type Reader struct {
 	in     *bufio.Reader
 	close  func() error
 	line   int
+	size   int // of the line read last, in bytes
+	bad    int // lines that are no rows
+	waste  int // bytes of lines that are no rows
 	done   bool
 }
 
@@ -86,7 +96,9 @@ func NewReader(in io.Reader) (*Reader, error) {
 }
 
 // Next is the next row, or io.EOF. After a *LineError reading may go on: a bad
-// row is one line; where the stream itself is broken io.EOF follows.
+// row is one line; where the stream itself is broken io.EOF follows. Any other
+// error, an *api.InvalidError, says that the reader gives up: more than
+// MaxBadLines or MaxWaste of the file were no rows.
 func (r *Reader) Next() (*Row, error) {
 	line, err := r.next()
 	if err != nil {
@@ -94,6 +106,10 @@ func (r *Reader) Next() (*Row, error) {
 	}
 	row, err := decodeRow(line, r.Header.Version)
 	if err != nil {
+		r.waste += r.size
+		if r.bad++; r.bad > MaxBadLines {
+			return nil, r.giveUp(fmt.Sprintf("more than %d lines cannot be read, the last one %d: %.200v", MaxBadLines, r.line, err))
+		}
 		return nil, &LineError{r.line, err}
 	}
 	row.Line = r.line
@@ -102,6 +118,12 @@ func (r *Reader) Next() (*Row, error) {
 
 // Close closes a file that Open opened.
 func (r *Reader) Close() error { return r.close() }
+
+// giveUp ends reading.
+func (r *Reader) giveUp(why string) error {
+	r.done = true
+	return &api.InvalidError{Field: "line", Value: fmt.Sprint(r.line), Reason: why, Hint: "a vector file has one row a line, as compare record writes them"}
+}
 
 // next is the next line that is not blank, valid until the call after.
 func (r *Reader) next() ([]byte, error) {
@@ -114,8 +136,12 @@ func (r *Reader) next() ([]byte, error) {
 				return nil, &LineError{r.line, err}
 			}
 		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
+		r.size = len(line)
+		if line = bytes.TrimSpace(line); len(line) > 0 && r.waste <= MaxWaste {
 			return line, nil
+		}
+		if r.waste += r.size; r.waste > MaxWaste {
+			return nil, r.giveUp(fmt.Sprintf("more than %d MiB of blank or unreadable lines were read", MaxWaste>>20))
 		}
 	}
 	return nil, io.EOF

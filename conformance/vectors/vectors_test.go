@@ -72,7 +72,7 @@ func TestBadRows(t *testing.T) {
 	}{
 		{1, `"count":1,`, ``, `count "": missing`},
 		{1, `"count":1`, `"count":1099511627777`, "out of range"},
-		{1, `"count":1`, `"count":1.5`, "cannot unmarshal"},
+		{1, `"count":1`, `"count":1.5`, "must be a number"},
 		{1, `"count":1`, `"count":-1`, "out of range"},
 		{1, `"ranks":2`, `"ranks":1025`, "out of range"},
 		{1, `"ranks":2`, `"ranks":3`, "wrong number of entries"},
@@ -97,7 +97,7 @@ func TestBadRows(t *testing.T) {
 		{1, `"a4bf"]}`, `"a4bf"]`, "ends within"},
 		{2, `"scope"`, `"root":1,"scope"`, "has no root"},
 		{2, `"scope"`, `"team":"none","scope"`, "unknown"},
-		{2, `"scope"`, `"poison":256,"scope"`, "cannot unmarshal"},
+		{2, `"scope"`, `"poison":256,"scope"`, "must be a number"},
 		{2, `"scope"`, `"unwritten":[1],"scope"`, "wrong number of entries"},
 		{2, `"scope"`, `"unwritten":[1,-1],"scope"`, "negative"},
 		{2, `"scope"`, `"guard_hits":[-1,0],"scope"`, "negative"},
