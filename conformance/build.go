@@ -36,6 +36,7 @@ func (c *comparison) build(input inputs.Input) *Report {
 	rep.Causes = all.causes()
 	rep.nameCTAs()
 	rep.RankAgreement = c.agreements()
+	rep.values = c.values(input.Kind == inputs.Values)
 	rep.Verdict = Agree
 	if rep.Differing.Elements > 0 || len(rep.Causes) > 0 {
 		rep.Verdict = Diverge
@@ -122,6 +123,7 @@ func (c *comparison) buildElements(rep *Report, all *tally) {
 		rep.Differing.Elements += res.differing()
 		rep.Differing.PerRank[rank] += res.differing()
 		rep.Differing.InSwitch += res.inSwitch
+		rep.Differing.Unwritten += res.unwritten
 		rep.Differing.Undecided += res.undecided
 		ranges, left := blames[i].ranges(limit)
 		rep.Ranges = append(rep.Ranges, ranges...)

@@ -78,6 +78,14 @@ func TestCauses(t *testing.T) {
 			return x.in.gatherer().right(lane, rank, i+by)
 		}}
 	}
+	flip := func(bit uint64, on func(rank int) bool) *fake {
+		return &fake{value: func(_ *execution, rank, _ int, i int64, _ []uint64, v uint64) uint64 {
+			if i == 4000 && on(rank) {
+				return v ^ bit
+			}
+			return v
+		}}
+	}
 	for _, c := range []struct {
 		name        string
 		left, right Side
@@ -183,6 +191,34 @@ func TestCauses(t *testing.T) {
 		}}).side(), right: plain(), call: call(api.ReduceScatter, api.I32, api.Sum, 2, 100), class: api.CauseForeign, elements: 200},
 		{name: "offset forward", left: shift(7).side(), right: plain(), call: allReduce(api.I32, 2, 300), class: api.CauseOffset, elements: 2 * 193, words: "those of 7 elements further on"},
 		{name: "offset back", left: plain(), right: shift(-3).side(), call: call(api.Broadcast, api.F16, api.NoOp, 2, 300), class: api.CauseOffset, words: "those of 3 elements before"},
+		{name: "one flipped bit in 8000", left: flip(1<<1, func(rank int) bool { return rank == 1 }).side(), right: plain(),
+			call: allReduce(api.BF16, 4, 8000), class: api.CauseRanks, elements: 1},
+		{name: "one flipped last bit in 8000", left: flip(1, func(rank int) bool { return rank == 1 }).side(), right: plain(),
+			call: allReduce(api.F64, 2, 8000), class: api.CauseRanks, elements: 1},
+		{name: "one doubled value in 8000", left: flip(1<<52, func(rank int) bool { return rank == 1 }).side(), right: plain(),
+			call: allReduce(api.F64, 2, 8000), class: api.CauseRanks, elements: 1},
+		{name: "one flipped bit on every rank", left: flip(1, func(int) bool { return true }).side(), right: plain(),
+			call: allReduce(api.F32, 4, 8000), class: api.CauseUnknown, elements: 4},
+		{name: "one flipped bit of a scattered sum", left: plain(), right: flip(1, func(rank int) bool { return rank == 2 }).side(),
+			call: call(api.ReduceScatter, api.BF16, api.Sum, 4, 8000), class: api.CauseUnknown, elements: 1},
+		{name: "NaN dropped on both sides, zeros of two signs", left: (&fake{value: func(_ *execution, _, _ int, _ int64, _ []uint64, _ uint64) uint64 { return 0x8000 }}).side(), right: plain(), input: values(0x7fc0, 0, 0x8000),
+			call: call(api.AllReduce, api.BF16, api.Max, 3, 4), class: api.CauseZeroRule, elements: 12},
+		{name: "NaN lets a zero win", left: (&fake{scheme: num.Scheme{MinMax: num.Ternary}, order: reversed}).side(), right: (&fake{scheme: num.Scheme{MinMax: num.Ternary}}).side(), input: values(0x8000, 0x7fc0, 0x3f80, 0x7fc0, 0),
+			call: call(api.AllReduce, api.BF16, api.Max, 5, 4), class: api.CauseNaNRule, elements: 20},
+		{name: "a sum shifted by one", left: shift(1).side(), right: plain(), call: allReduce(api.F32, 4, 4000), class: api.CauseOffset, words: "those of 1 element further on"},
+		{name: "a sum shifted by one and summed otherwise", left: shift(-1).side(), right: (&fake{scheme: tree, order: ownFirst}).side(), call: call(api.ReduceScatter, api.F32, api.Sum, 2, 4000), class: api.CauseOffset, words: "those of 1 element before"},
+		{name: "in place the accumulator is folded into itself (10.17)", left: (&fake{value: func(_ *execution, rank, _ int, _ int64, in []uint64, v uint64) uint64 {
+			if rank < 2 {
+				return v
+			}
+			in[rank] = num.Eval(api.F64, num.Scheme{Op: api.Sum}, in[:rank])
+			return num.Eval(api.F64, num.Scheme{Op: api.Sum}, append([]uint64{in[rank]}, in[rank:]...))
+		}}).side(), right: plain(), call: call(api.ReduceScatter, api.F64, api.Sum, 4, 512), class: api.CauseForeign, elements: 1024, words: "left: the contribution of rank 2 is missing, that of ranks 0, 1 is counted twice"},
+		{name: "two contributions are missing", left: plain(), right: (&fake{value: func(_ *execution, _, _ int, _ int64, in []uint64, _ uint64) uint64 {
+			return num.Eval(api.I32, num.Scheme{Op: api.Sum}, []uint64{in[0], in[2], in[4]})
+		}}).side(), call: allReduce(api.I32, 5, 512), class: api.CauseStale, elements: 2560, words: "right: the contribution of ranks 1, 3 is missing"},
+		{name: "premultiplied stepwise against the sum times 1/n", left: (&fake{scheme: num.Scheme{Avg: num.AvgPremul}}).side(), right: (&fake{scheme: num.Scheme{Acc: num.AccF32, Avg: num.AvgMultiply}}).side(),
+			call: call(api.AllReduce, api.BF16, api.Avg, 3, 2048), class: api.CauseAvgRule, words: "multiplying every input by 1/n first"},
 		{name: "noise", left: (&fake{value: func(_ *execution, rank, _ int, i int64, _ []uint64, v uint64) uint64 {
 			return v ^ uint64(i*i+12345)&0xffff
 		}}).side(), right: plain(),

@@ -37,6 +37,7 @@ type laneResult struct {
 	missing   [2][]int64
 	values    []int64 // written on both sides, and breaking the contract
 	inSwitch  int64   // differing within the contract
+	unwritten int64   // on both sides
 	undecided int64   // values of which nobody knows whether a switch may give them
 	hist      [buckets]int64
 }
@@ -77,6 +78,7 @@ func (c *comparison) compareLane(rank, lane int) *laneResult {
 			ul, ur := unwritten[left].has(i), unwritten[right].has(i)
 			switch {
 			case ul && ur && !c.orderFree:
+				res.unwritten++
 			case ul:
 				res.missing[left] = append(res.missing[left], i)
 			case ur:

@@ -39,8 +39,10 @@ func TestIntervalsAgainstPoison(t *testing.T) {
 		}
 		for _, blind := range []bool{false, true} {
 			f := &fake{skip: skip, blind: blind}
-			rep, err := Run(context.Background(), f.side(), (&fake{}).side(), call)
+			var r Runner // the function Run compares no call without elements
+			rep, err := r.Run(context.Background(), f.side(), (&fake{}).side(), call)
 			require.NoError(t, err)
+			require.NoError(t, r.Close(context.Background()))
 			require.Equal(t, want, counts(&rep.Left, func(r *RankReport) int64 { return *r.Unwritten }))
 			var total int64
 			for _, n := range want {

@@ -16,5 +16,8 @@
 //
 // The rule users break: an element that no store reached has no value. Its
 // poison is never compared; being unwritten on one side only is a divergence
-// whatever the bits, and on both sides alike it is none.
+// whatever the bits, and on both sides alike it is none. Where that, or an empty
+// call, leaves no output to compare, Run is a [NothingCompared] error. A Runner,
+// which makes many calls, gives the report instead: guards and sources were looked
+// at, and [Report.Nothing] tells the two apart.
 package conformance

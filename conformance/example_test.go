@@ -106,6 +106,10 @@ func ExampleReport_WriteText() {
 	//   ranks           left all hold the same bits, right all hold the same bits
 	//   first           rank 0, element 2: left nothing, right 0x0003 (3)
 	//
+	// values
+	//   ranks 0, 1, elements 0 to 1: left 0x0003 (3), right 0x0003 (3)
+	//   ranks 0, 1, element 2: left nothing, right 0x0003 (3)
+	//
 	// why
 	//   odd_tail  2 elements
 	//     left: the slice has an odd number of 2-byte elements: its last one is half of the narrowest multicast word of 4 bytes, and nothing else stores it; judged from the positions alone

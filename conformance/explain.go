@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"example.com/tandem/api"
 	"example.com/tandem/conformance/internal/exact"
@@ -56,33 +58,62 @@ func sample(values []int64, n int) []int64 {
 // mask has a bit for each element of a sample.
 type mask [(maxSample + 63) / 64]uint64
 
+// candidate is a pair of recipes that explains something.
+type candidate struct {
+	l, r     *recipe
+	explains int // elements of the sample
+	odd      int
+	at       mask
+	// undivided counts inexact sums, beside those explained, in which the sides
+	// agree.
+	undivided int
+}
+
+// maxCandidates bounds how many pairs are held to the elements that agree.
+const maxCandidates = 48
+
 // bestPair is the pair of recipes that explains most of the sample; among
 // those, the pair that differs in the fewest respects, then the least odd one,
-// then the plainest. A pair that explains no more than chance would is none.
+// then the plainest. A pair that explains no more than chance would is none, and
+// so is one that says that elements beside those differ which do not.
 func (w *witness) bestPair(list []recipe, elements []int64) (l, r *recipe) {
+	pairs := w.candidates(list, elements)
+	for k := range pairs[:min(len(pairs), maxCandidates)] {
+		if w.supported(&pairs[k], elements) {
+			return pairs[k].l, pairs[k].r
+		}
+	}
+	return nil, nil
+}
+
+// candidates lists the pairs that explain more than chance would, best first.
+func (w *witness) candidates(list []recipe, elements []int64) []candidate {
 	matches := w.matches(list, elements)
 	ranks := len(w.inputs(elements[0]))
-	best, least := max(1, len(elements)/(4*ranks+16)), 0
+	least := max(1, len(elements)/(4*ranks+16))
+	var pairs []candidate
 	for a := range list {
 		if matches[left][a] == (mask{}) {
 			continue
 		}
 		for b := range list {
-			n := 0
-			for k := range matches[left][a] {
-				n += bits.OnesCount64(matches[left][a][k] & matches[right][b][k])
+			c := candidate{l: &list[a], r: &list[b]}
+			for k := range c.at {
+				c.at[k] = matches[left][a][k] & matches[right][b][k]
+				c.explains += bits.OnesCount64(c.at[k])
 			}
-			if n < best || n == 0 {
+			if c.explains < least {
 				continue
 			}
-			_, respects := difference(&list[a], &list[b])
-			odd := 8*respects + list[a].oddity(w.agreeing[left]) + list[b].oddity(w.agreeing[right])
-			if n > best || l == nil || odd < least {
-				l, r, best, least = &list[a], &list[b], n, odd
-			}
+			_, respects := difference(c.l, c.r)
+			c.odd = 8*respects + c.l.oddity(w.agreeing[left]) + c.r.oddity(w.agreeing[right])
+			pairs = append(pairs, c)
 		}
 	}
-	return l, r
+	slices.SortStableFunc(pairs, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.explains, a.explains), cmp.Compare(a.odd, b.odd))
+	})
+	return pairs
 }
 
 // matches says, for each side and recipe, which elements of the sample the

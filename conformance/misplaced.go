@@ -23,7 +23,10 @@ func (w *witness) misplaced(b *laneBlame, side int, values []int64) (rest []int6
 	rest = values
 	for len(rest) > 0 {
 		suspect := w.suspects(side, sample(rest, 8*maxSuspects))
-		h := w.bestHypothesis(append(list, w.shifts(side, suspect)...), side, sample(suspect, maxSuspects))
+		if w.lone(side, suspect) {
+			break
+		}
+		h := w.bestHypothesis(append(list, w.elsewhere(side, rest, suspect)...), side, sample(suspect, maxSuspects))
 		if h == nil {
 			break
 		}
@@ -39,6 +42,15 @@ func (w *witness) misplaced(b *laneBlame, side int, values []int64) (rest []int6
 		rest = left
 	}
 	return rest
+}
+
+// lone reports whether so few short values are wrong, on one of the ranks that
+// must hold the same, that other inputs giving them is most likely chance.
+func (w *witness) lone(side int, suspect []int64) bool {
+	if len(suspect) == 0 || len(suspect) >= minWindow || !w.d.Float() || w.d.Bits() > 16 || !w.call.Collective.Symmetric() || !w.call.Collective.Reduces() {
+		return false
+	}
+	return !w.agree(side, suspect[0]) && w.agree(1-side, suspect[0])
 }
 
 // maxSuspects is how many elements hypotheses are tried on.
@@ -181,12 +193,6 @@ func (w *witness) contributions(name string, poison uint64) []hypothesis {
 			return len(buf) > 0 && w.reduces(buf, v)
 		}})
 	}
-	if w.call.Op == api.Sum {
-		for k := 1; k <= 6; k++ {
-			words := fmt.Sprintf("%s: every contribution is counted %d times: what was already reduced was reduced again", name, 1<<k)
-			list = append(list, hypothesis{finding{api.CauseForeign, words}, func(i int64, v uint64) bool { return w.multiple(i, v, k) }})
-		}
-	}
 	for q := range min(w.call.Ranks, 64) {
 		add(api.CauseStale, fmt.Sprintf("rank %d's contribution is missing: it had not arrived when it was read", q), func(in []uint64) []uint64 {
 			if q >= len(in) {
@@ -207,6 +213,17 @@ func (w *witness) contributions(name string, poison uint64) []hypothesis {
 			}
 			return append(in, in[q])
 		})
+	}
+	return list
+}
+
+// multiples lists sums of which everything counts several times. A single value
+// that is doubled may be one flipped bit.
+func (w *witness) multiples(name string) []hypothesis {
+	var list []hypothesis
+	for k := 1; k <= 6 && w.call.Op == api.Sum; k++ {
+		words := fmt.Sprintf("%s: every contribution is counted %d times: what was already reduced was reduced again", name, 1<<k)
+		list = append(list, hypothesis{finding{api.CauseForeign, words}, func(i int64, v uint64) bool { return w.multiple(i, v, k) }})
 	}
 	return list
 }
@@ -236,10 +253,22 @@ const (
 	minWindow = 3
 )
 
+// elsewhere lists what depends on where the wrong elements are and on what they
+// hold.
+func (w *witness) elsewhere(side int, wrong, suspect []int64) []hypothesis {
+	list := w.shifts(side, wrong)
+	if w.call.Collective.Reduces() && len(suspect) >= minWindow {
+		list = append(list, w.shiftedInputs(side)...)
+		list = append(list, w.multiples(sideName(side))...)
+		list = append(list, w.multiplicities(side, suspect)...)
+	}
+	return list
+}
+
 // shifts looks for the longest run of wrong elements in the other side's
 // results, and so for a constant distance from where they belong.
-func (w *witness) shifts(side int, suspect []int64) []hypothesis {
-	start, n := longestRun(suspect)
+func (w *witness) shifts(side int, wrong []int64) []hypothesis {
+	start, n := longestRun(wrong)
 	n = min(n, window)
 	size := int64(w.d.Size())
 	out := w.obs[side].out[w.rank][w.lane]
@@ -272,9 +301,9 @@ func (w *witness) ranksFrom(rank int) []int {
 
 func (w *witness) shift(side, rank int, by int64, hay []byte) hypothesis {
 	class := api.CauseOffset
-	words := fmt.Sprintf("%s: the results are those of %d elements further on", sideName(side), by)
+	words := fmt.Sprintf("%s: the results are those of %s further on", sideName(side), elementsText(by))
 	if by < 0 {
-		words = fmt.Sprintf("%s: the results are those of %d elements before", sideName(side), -by)
+		words = fmt.Sprintf("%s: the results are those of %s before", sideName(side), elementsText(-by))
 	}
 	if rank != w.rank {
 		words += fmt.Sprintf(", of rank %d", rank)

@@ -58,7 +58,7 @@ func TestPlansKnowTheirHoles(t *testing.T) {
 			}
 		}
 		text := string(text(t, rep))
-		require.Contains(t, text, "and 1 more CTAs alike, up to CTA 1")
+		require.Contains(t, text, "and 1 more CTA alike, up to CTA 1")
 		require.Contains(t, text, "slice of rank 0: 4 elements from 0, no word of 16, 8 or 4 bytes fits, 1 unwritten (odd_slice_start)")
 	}
 }

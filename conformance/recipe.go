@@ -212,8 +212,8 @@ func difference(a, b *recipe) (class api.Cause, respects int) {
 	sa, sb := a.scheme, b.scheme
 	name(a.order.name != b.order.name && a.order.name != "" && b.order.name != "", api.CauseOrder)
 	name(a.lastRounding() != b.lastRounding() || a.any != b.any, api.CauseRounding)
-	name(sa.Avg != sb.Avg, api.CauseAvgRule)
 	name(sa.Acc != sb.Acc, api.CauseAccumulator)
+	name(sa.Avg != sb.Avg, api.CauseAvgRule)
 	return class, respects
 }
 

@@ -21,6 +21,9 @@ const (
 // Record executes a call on a side and makes a row of what it left. A fault is
 // recorded as one; a refusal is an error.
 func (r *Runner) Record(ctx context.Context, side Side, call api.Call) (*vectors.Row, error) {
+	if err := side.check("recorded"); err != nil {
+		return nil, err
+	}
 	c, gen, err := r.prepare(&call, side)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -37,6 +38,9 @@ func Replay(ctx context.Context, rows *vectors.Reader, side Side) (*ReplayReport
 // one row from being checked is a refusal in the report; an error ends the
 // replay, and the report holds what was done until then.
 func (r *Runner) Replay(ctx context.Context, rows *vectors.Reader, side Side) (*ReplayReport, error) {
+	if err := side.check("replaying"); err != nil {
+		return &ReplayReport{Schema: ReplaySchema, Failures: []ReplayFailure{}}, err
+	}
 	p := &replay{
 		Runner: r, side: side, header: rows.Header, memory: semaphore.NewWeighted(r.limit()),
 		report: ReplayReport{Schema: ReplaySchema, Failures: []ReplayFailure{}},
@@ -50,9 +54,9 @@ func (r *Runner) Replay(ctx context.Context, rows *vectors.Reader, side Side) (*
 	for range r.workers() {
 		g.Go(func() error { return p.work(ctx, feed) })
 	}
-	err := g.Wait()
-	slices.SortFunc(p.report.Failures, func(a, b ReplayFailure) int { return cmp.Compare(a.Line, b.Line) })
-	slices.SortFunc(p.report.Refusals, func(a, b ReplayRefusal) int { return cmp.Compare(a.Line, b.Line) })
+	err := errors.Join(g.Wait(), p.gaveUp)
+	p.report.Failures = firstLines(p.report.Failures, 0, (*ReplayFailure).line)
+	p.report.Refusals = firstLines(p.report.Refusals, 0, (*ReplayRefusal).line)
 	return &p.report, err
 }
 
@@ -64,6 +68,21 @@ type replay struct {
 	memory *semaphore.Weighted // bytes of images of all workers
 	mu     sync.Mutex
 	report ReplayReport
+	gaveUp error // why the file was not read to its end
+}
+
+// firstLines keeps the first MaxKept of a list, by line, once it is longer than
+// that by slack. Workers end in any order: what is kept does not depend on it.
+func firstLines[T any](list []T, slack int, line func(*T) int) []T {
+	if len(list) <= MaxKept+slack && slack > 0 {
+		return list
+	}
+	slices.SortFunc(list, func(a, b T) int { return cmp.Compare(line(&a), line(&b)) })
+	if len(list) > MaxKept {
+		clear(list[MaxKept:])
+		list = list[:MaxKept]
+	}
+	return list
 }
 
 // read feeds the workers. A line that cannot be read is reported and passed
@@ -77,12 +96,15 @@ func (p *replay) read(ctx context.Context, rows *vectors.Reader, feed chan<- *ve
 		var bad *vectors.LineError
 		if errors.As(err, &bad) {
 			p.mu.Lock()
-			p.report.Unreadable = append(p.report.Unreadable, ReplayRefusal{Line: bad.Line, Reason: bad.Err.Error()})
+			if p.report.UnreadableLines++; len(p.report.Unreadable) < MaxKept {
+				p.report.Unreadable = append(p.report.Unreadable, ReplayRefusal{Line: bad.Line, Reason: shortReason(bad.Err)})
+			}
 			p.mu.Unlock()
 			continue
 		}
 		if err != nil {
-			return err
+			p.gaveUp = err // the rows before it are still checked
+			return nil
 		}
 		select {
 		case feed <- row:
@@ -90,6 +112,18 @@ func (p *replay) read(ctx context.Context, rows *vectors.Reader, feed chan<- *ve
 			return ctx.Err()
 		}
 	}
+}
+
+// maxReason bounds a reason, in bytes: parts of it may be a line's own, and that
+// can be long.
+const maxReason = 600
+
+func shortReason(err error) string {
+	text := err.Error()
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "") + ".."
+	}
+	return text
 }
 
 // work checks rows until there are none left.
@@ -121,12 +155,12 @@ func (p *replay) count(ctx context.Context, row *vectors.Row, failure *ReplayFai
 		return ctx.Err()
 	case refused:
 		p.report.Refused++
-		p.report.Refusals = append(p.report.Refusals, ReplayRefusal{row.Line, &CallReport{row.Call, row.Input}, err.Error()})
+		p.report.Refusals = firstLines(append(p.report.Refusals, ReplayRefusal{row.Line, &CallReport{row.Call, row.Input}, shortReason(err)}), MaxKept, (*ReplayRefusal).line)
 	case err != nil:
 		return fmt.Errorf("line %d: %w", row.Line, err)
 	case failure != nil:
 		p.report.Failed++
-		p.report.Failures = append(p.report.Failures, *failure)
+		p.report.Failures = firstLines(append(p.report.Failures, *failure), MaxKept, (*ReplayFailure).line)
 	default:
 		p.report.Passed++
 	}

@@ -12,6 +12,10 @@ import (
 // ReplaySchema names the JSON form of a ReplayReport.
 const ReplaySchema = "tandem.replay/1"
 
+// MaxKept is how many failures, refusals and unreadable lines a report keeps of
+// each, the first ones; all are counted.
+const MaxKept = 500
+
 // ReplayReport says which rows of a recording a side gave again.
 type ReplayReport struct {
 	Schema string `json:"schema"`
@@ -22,6 +26,8 @@ type ReplayReport struct {
 	Failures   []ReplayFailure `json:"failures"`
 	Refusals   []ReplayRefusal `json:"refusals,omitempty"`
 	Unreadable []ReplayRefusal `json:"unreadable,omitempty"` // lines that are no rows
+	// UnreadableLines counts them.
+	UnreadableLines int `json:"unreadable_lines,omitempty"`
 }
 
 // ReplayFailure is a row whose results the side does not give.
@@ -48,6 +54,9 @@ type ReplayRefusal struct {
 	Reason string      `json:"reason"`
 }
 
+func (f *ReplayFailure) line() int { return f.Line }
+func (f *ReplayRefusal) line() int { return f.Line }
+
 // maxListed is how many failures, refusals and unreadable lines the text form
 // lists of each.
 const maxListed = 20
@@ -58,16 +67,16 @@ func (r *ReplayReport) WriteText(w io.Writer, opt TextOptions) error {
 	t := &textWriter{Writer: bufio.NewWriter(w), color: opt.Color}
 	for i := range r.Failures {
 		if i == maxListed {
-			t.line("and %d more failures: the JSON form lists them", len(r.Failures)-i)
+			t.line("and %s", plural(int64(r.Failed-i), "1 more failure", "%d more failures")+inJSON(r.Failed))
 			break
 		}
 		r.Failures[i].write(t)
 	}
-	writeRefusals(t, "refused", r.Refusals)
-	writeRefusals(t, "unreadable", r.Unreadable)
+	writeRefusals(t, "refused", r.Refused, r.Refusals)
+	writeRefusals(t, "unreadable", r.UnreadableLines, r.Unreadable)
 	last := fmt.Sprintf("%d passed, %d failed, %d refused", r.Passed, r.Failed, r.Refused)
 	color := green
-	if r.Failed > 0 || len(r.Unreadable) > 0 {
+	if r.Failed > 0 || r.UnreadableLines > 0 {
 		color = red
 	}
 	t.line("%s", t.paint(color, last))
@@ -106,10 +115,18 @@ func listWords[T int | int64](noun string, list []T) string {
 	return noun + " " + strings.ReplaceAll(strings.Trim(fmt.Sprint(list), "[]"), " ", ", ") + more
 }
 
-func writeRefusals(t *textWriter, name string, list []ReplayRefusal) {
+// inJSON says where more can be seen of so many.
+func inJSON(n int) string {
+	if n > MaxKept {
+		return fmt.Sprintf(": the JSON form lists the first %d", MaxKept)
+	}
+	return ": the JSON form lists them"
+}
+
+func writeRefusals(t *textWriter, name string, n int, list []ReplayRefusal) {
 	for i, r := range list {
 		if i == maxListed {
-			t.line("and %d more lines %s", len(list)-i, name)
+			t.line("and %s %s", plural(int64(n-i), "1 more line", "%d more lines"), name+inJSON(n))
 			return
 		}
 		t.line("line %d %s: %s", r.Line, name, r.Reason)

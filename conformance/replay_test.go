@@ -291,7 +291,7 @@ func TestReplayTextIsBounded(t *testing.T) {
 	require.NoError(t, rep.WriteText(&b, TextOptions{}))
 	text := b.String()
 	require.Contains(t, text, "and 10 more failures: the JSON form lists them\n")
-	require.Contains(t, text, "and 5 more lines refused\n")
+	require.Contains(t, text, "and 5 more lines refused: the JSON form lists them\n")
 	require.Contains(t, text, "differs on ranks 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 and 28 more, block 7, CTA 1, segment: order\n")
 	require.True(t, strings.HasSuffix(text, "\n0 passed, 30 failed, 25 refused\n"))
 }

@@ -46,7 +46,8 @@ type Report struct {
 	Environment   map[string]string `json:"environment"`
 	Repro         string            `json:"repro"`
 
-	plans [2]*api.Plan
+	plans  [2]*api.Plan
+	values []valueLine // of small calls
 }
 
 // Holds reports whether the contract holds.
@@ -110,6 +111,8 @@ type Differing struct {
 	PerRank  []int64 `json:"per_rank"`
 	// InSwitch differ within it.
 	InSwitch int64 `json:"in_switch"`
+	// Unwritten are those that neither side wrote: equal, and not compared.
+	Unwritten int64 `json:"unwritten_on_both,omitempty"`
 	// Undecided are among the values accepted as in-switch sums, but too close
 	// to the end of the switch's window for anybody to know.
 	Undecided int64 `json:"undecided,omitempty"`
@@ -158,13 +161,50 @@ type Agreement struct {
 	Right *bool `json:"right"`
 }
 
-// NothingCompared is the error of a comparison in which both sides faulted.
-type NothingCompared struct{ Left, Right *api.Fault }
+// Nothing is an error where no output was compared and nothing else was found
+// broken, nil otherwise: such a report agrees about guards and sources alone.
+func (r *Report) Nothing() error {
+	switch {
+	case !r.Holds() || r.compared() > 0:
+		return nil
+	case r.outputs() == 0:
+		return &NothingCompared{Reason: "the call has no elements"}
+	}
+	return &NothingCompared{Reason: fmt.Sprintf("both sides left every output unwritten, %s", plural(r.outputs(), "of one", "all %d of them"))}
+}
 
-// Error is one line with both faults.
+// outputs is the number of elements of all destinations.
+func (r *Report) outputs() int64 {
+	var n int64
+	for l := range r.Call.Lanes() {
+		n += r.Call.DstElems(l) * int64(r.Call.Ranks)
+	}
+	return n
+}
+
+// compared is the number of outputs that at least one side wrote.
+func (r *Report) compared() int64 { return r.outputs() - r.Differing.Unwritten }
+
+// NothingCompared is the error of a comparison that compared nothing: both sides
+// faulted, or there was no output that either wrote.
+type NothingCompared struct {
+	Left, Right *api.Fault // of both sides, or nil and nil
+	Reason      string     // where no side faulted
+}
+
+// Error is one line with both faults, or the reason.
 func (e *NothingCompared) Error() string {
+	if e.Left == nil || e.Right == nil {
+		return "nothing was compared: " + e.Reason
+	}
 	return fmt.Sprintf("nothing was compared, both sides fault: left: %v; right: %v", e.Left, e.Right)
 }
 
-// Unwrap is api.ErrFault.
-func (e *NothingCompared) Unwrap() error { return api.ErrFault }
+// Unwrap is api.ErrFault, or api.ErrInvalid where no side faulted: the call asks
+// for nothing that could be compared.
+func (e *NothingCompared) Unwrap() error {
+	if e.Left == nil || e.Right == nil {
+		return api.ErrInvalid
+	}
+	return api.ErrFault
+}

@@ -21,11 +21,18 @@ const DefaultMaxMemory = 8 << 30
 
 // Run executes a call on two sides, on the default input, and compares what they
 // left behind. A broken contract is a Report, not an error: errors say why
-// nothing could be compared, and wrap the sentinels of package api.
+// nothing could be compared, and wrap the sentinels of package api. A call that
+// gave no output to compare is a *NothingCompared.
 func Run(ctx context.Context, left, right Side, call api.Call) (*Report, error) {
 	var r Runner
 	rep, err := r.Run(ctx, left, right, call)
-	return rep, errors.Join(err, r.Close(ctx))
+	if err := errors.Join(err, r.Close(ctx)); err != nil {
+		return nil, err
+	}
+	if err := rep.Nothing(); err != nil {
+		return nil, err
+	}
+	return rep, nil
 }
 
 // Runner runs many calls, and keeps teams and buffers from one to the next. The
@@ -62,8 +69,13 @@ func (r *Runner) workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// Run executes one call on both sides. See the function Run.
+// Run executes one call on both sides. See the function Run, but for this: a
+// call that gave no output to compare is a Report too, since guards and sources
+// were looked at, and Report.Nothing says so.
 func (r *Runner) Run(ctx context.Context, leftSide, rightSide Side, call api.Call) (*Report, error) {
+	if err := errors.Join(leftSide.check(sideName(left)), rightSide.check(sideName(right))); err != nil {
+		return nil, err
+	}
 	c, gen, err := r.prepare(&call, leftSide, rightSide)
 	if err != nil {
 		return nil, err
@@ -80,7 +92,7 @@ func (r *Runner) Run(ctx context.Context, leftSide, rightSide Side, call api.Cal
 		}
 	}
 	if l, r := c.obs[left].fault, c.obs[right].fault; l != nil && r != nil {
-		return nil, &NothingCompared{l, r}
+		return nil, &NothingCompared{Left: l, Right: r}
 	}
 	if !c.orderFree && !r.Exact {
 		c.faithful = faithfulElements(c.call, c.obs[left], c.obs[right])

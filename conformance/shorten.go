@@ -14,6 +14,21 @@ import (
 // manyRanks is how many ranks a line lists one by one.
 const manyRanks = 16
 
+// plural is the one form or the other; a verb for the number may stand in the
+// second.
+func plural(n int64, one, many string) string {
+	switch {
+	case n == 1:
+		return one
+	case strings.Contains(many, "%d"):
+		return fmt.Sprintf(many, n)
+	}
+	return many
+}
+
+func ranksText(n int) string      { return plural(int64(n), "1 rank", "%d ranks") }
+func elementsText(n int64) string { return plural(n, "1 element", "%d elements") }
+
 // onRanks is a number per rank in few words.
 func onRanks(n []int64) string {
 	if len(n) == 0 {
@@ -67,12 +82,13 @@ func distances(hist []int64) string {
 		}
 		return fmt.Sprintf("at most %.0f", q)
 	}
-	text := fmt.Sprintf("%d pairs of values differ, half of them by %s ulp", differ, within(0.5))
+	text := fmt.Sprintf("1 pair of values differs, by %s ulp", within(0.5))
 	if differ > 1 {
+		text = fmt.Sprintf("%d pairs of values differ, half of them by %s ulp", differ, within(0.5))
 		text += fmt.Sprintf(", 99 of 100 by %s", within(0.99))
 	}
 	if far > 0 {
-		text += fmt.Sprintf("; %d are further apart than 32768 ulp or of another kind", far)
+		text += "; " + plural(far, "1 is", "%d are") + " further apart than 32768 ulp or of another kind"
 	}
 	return text
 }
@@ -115,7 +131,7 @@ func lossyWords(p *api.Plan, class api.Cause) string {
 	if first == nil {
 		return ""
 	}
-	text := fmt.Sprintf("CTA %d (%d elements from element %d, %s)", first.cta.CTA, first.cta.Count, first.cta.Start, first.cta.Algorithm)
+	text := fmt.Sprintf("CTA %d (%s from element %d, %s)", first.cta.CTA, elementsText(first.cta.Count), first.cta.Start, first.cta.Algorithm)
 	if n > 1 {
 		text = fmt.Sprintf("%d CTAs, the first of them %s", n, text)
 	}

@@ -20,6 +20,14 @@ type Side struct {
 // String is the spec.
 func (s Side) String() string { return s.Spec.String() }
 
+// check wants a backend.
+func (s Side) check(name string) error {
+	if s.Backend == nil {
+		return &api.InvalidError{Field: "side", Value: s.String(), Reason: name + " side has no backend", Hint: "set Side.Backend to the one that knows the spec"}
+	}
+	return nil
+}
+
 // Recorded is implemented by backends that give back results of the past: what
 // a second run with another poison would show is the same, and coverage is known
 // only where it was recorded.
@@ -111,13 +119,13 @@ func checkMembers(t api.Team, side Side, ranks int) error {
 	seen := make([]bool, ranks)
 	for _, m := range t.Members() {
 		if r := m.Rank(); r < 0 || r >= ranks || seen[r] {
-			return fmt.Errorf("%s: the team of %d ranks has a member of rank %d, or has it twice", side, ranks, r)
+			return fmt.Errorf("%s: the team of %s has a member of rank %d, or has it twice", side, ranksText(ranks), r)
 		} else {
 			seen[r] = true
 		}
 	}
 	if slices.Contains(seen, false) {
-		return &api.Unavailable{Spec: side.String(), Reason: fmt.Sprintf("this process holds %d of %d ranks", len(t.Members()), ranks), Hint: "results are compared where all of them are"}
+		return &api.Unavailable{Spec: side.String(), Reason: fmt.Sprintf("this process holds %d of %s", len(t.Members()), ranksText(ranks)), Hint: "results are compared where all of them are"}
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ func (r *Report) WriteText(w io.Writer, opt TextOptions) error {
 	r.writeVerdict(t)
 	r.writeCounts(t)
 	r.writeFirst(t)
+	r.writeValues(t)
 	r.writeCauses(t)
 	r.writePlaces(t)
 	t.line("")
@@ -65,9 +66,9 @@ func callWords(c *api.Call) string {
 		fmt.Fprintf(&b, " %s", c.Op)
 	}
 	if api.IsMany(c.Collective) {
-		fmt.Fprintf(&b, ", %d ranks, %d lanes", c.Ranks, c.Lanes())
+		fmt.Fprintf(&b, ", %s, %s", ranksText(c.Ranks), plural(int64(c.Lanes()), "1 lane", "%d lanes"))
 	} else {
-		fmt.Fprintf(&b, " of %s, %d ranks x %d elements", c.DType, c.Ranks, c.Count)
+		fmt.Fprintf(&b, " of %s, %s x %s", c.DType, ranksText(c.Ranks), elementsText(c.Count))
 	}
 	fmt.Fprintf(&b, ", %s", c.Scope)
 	if c.InPlace != api.OutOfPlace {
@@ -112,21 +113,26 @@ func contractWords(c api.Contract) string {
 }
 
 func (r *Report) writeVerdict(t *textWriter) {
-	var total int64
-	for l := range r.Call.Lanes() {
-		total += r.Call.DstElems(l) * int64(r.Call.Ranks)
-	}
+	n, total := r.compared(), r.outputs()
 	t.line("")
-	if r.Holds() {
-		t.line("%s: all %d outputs hold the %s contract (%s)", t.paint(green, "AGREE"), total, r.Contract, contractWords(r.Contract))
-	} else {
-		t.line("%s: %d of %d outputs break the %s contract (%s)", t.paint(red, "DIVERGE"), r.Differing.Elements, total, r.Contract, contractWords(r.Contract))
+	switch {
+	case !r.Holds():
+		t.line("%s: %d of %s the %s contract (%s)", t.paint(red, "DIVERGE"), r.Differing.Elements, plural(total, "1 output breaks", "%d outputs break"), r.Contract, contractWords(r.Contract))
+	case n == 0:
+		t.line("%s: no output was compared", t.paint(green, "AGREE"))
+	case n < total:
+		t.line("%s: the %s compared, of %d, %s the %s contract (%s)", t.paint(green, "AGREE"), plural(n, "1 output", "%d outputs"), total, plural(n, "holds", "hold"), r.Contract, contractWords(r.Contract))
+	default:
+		t.line("%s: %s the %s contract (%s)", t.paint(green, "AGREE"), plural(n, "the 1 output holds", "all %d outputs hold"), r.Contract, contractWords(r.Contract))
+	}
+	if u := r.Differing.Unwritten; u > 0 {
+		t.line("  %s on both sides: nothing there was compared", plural(u, "1 is unwritten", "%d are unwritten"))
 	}
 	if r.Differing.InSwitch > 0 {
-		t.line("  %d more differ within it: sums done in the switch, each a neighbour of the exact one", r.Differing.InSwitch)
+		t.line("  %s within it: sums done in the switch, each a neighbour of the exact one", plural(r.Differing.InSwitch, "1 more differs", "%d more differ"))
 	}
 	if r.Differing.Undecided > 0 {
-		t.line("  %d values cannot be judged: the switch may have cut bits of their terms", r.Differing.Undecided)
+		t.line("  %s cannot be judged: the switch may have cut bits of their terms", plural(r.Differing.Undecided, "1 value", "%d values"))
 	}
 }
 
@@ -209,7 +215,7 @@ func (r *Report) writeCauses(t *textWriter) {
 	t.line("")
 	t.line("why")
 	for _, c := range r.Causes {
-		t.line("  %s  %d elements", t.paint(bold, string(c.Class)), c.Elements)
+		t.line("  %s  %s", t.paint(bold, string(c.Class)), elementsText(c.Elements))
 		for _, part := range c.parts {
 			t.line("    %s", part)
 		}

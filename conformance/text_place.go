@@ -25,7 +25,7 @@ func (r *Report) writePlaces(t *textWriter) {
 			t.line("where values differ")
 		}
 		if i == maxPlaces {
-			t.line("  and in %d more places: the JSON form lists the ranges", len(list)-i)
+			t.line("  and in %s: the JSON form lists the ranges", plural(int64(len(list)-i), "1 more place", "%d more places"))
 			return
 		}
 		t.line("  %s", p.words(r))
@@ -132,7 +132,7 @@ func (r *Report) writeLossy(t *textWriter, name string, p *api.Plan) {
 	t.line("where %s loses them", name)
 	for i, l := range list {
 		if i == maxPlaces {
-			t.line("  and %d more CTAs: explain lists them", len(list)-i)
+			t.line("  and %s: explain lists them", plural(int64(len(list)-i), "1 more CTA", "%d more CTAs"))
 			return
 		}
 		lane := ""
@@ -143,12 +143,12 @@ func (r *Report) writeLossy(t *textWriter, name string, p *api.Plan) {
 		if l.local() {
 			over = "over all ranks"
 		}
-		t.line("  %sCTA %d, %d elements from element %d, %s: %d unwritten %s", lane, l.cta.CTA, l.cta.Count, l.cta.Start, l.cta.Algorithm, l.lost, over)
+		t.line("  %sCTA %d, %s from element %d, %s: %d unwritten %s", lane, l.cta.CTA, elementsText(l.cta.Count), l.cta.Start, l.cta.Algorithm, l.lost, over)
 		if l.cta.Why != "" {
 			t.line("    chosen because: %s", l.cta.Why)
 		}
 		if l.alike > 0 {
-			t.line("    and %d more CTAs alike, up to CTA %d", l.alike, l.last)
+			t.line("    and %s alike, up to CTA %d", plural(int64(l.alike), "1 more CTA", "%d more CTAs"), l.last)
 		}
 		writeSlices(t, l.cta)
 	}
@@ -166,7 +166,7 @@ func writeSlices(t *textWriter, c *api.CTA) {
 			t.line("    and so on")
 			return
 		}
-		t.line("    slice of rank %d: %d elements from %d, %s, %d unwritten (%s)", s.Rank, s.Count, s.Start, wordsText(s.Words), s.Unwritten, holeClasses(s))
+		t.line("    slice of rank %d: %s from %d, %s, %d unwritten (%s)", s.Rank, elementsText(s.Count), s.Start, wordsText(s.Words), s.Unwritten, holeClasses(s))
 	}
 }
 

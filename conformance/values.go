@@ -143,6 +143,8 @@ func specialRule(d api.DType, op api.Op, in []uint64, p pair) (finding, bool) {
 	minMax := op == api.Min || op == api.Max
 	switch {
 	case p.l == p.r:
+	case num.IsZero(d, p.l) && num.IsZero(d, p.r) && (!minMax || zeroWins(d, op, in)):
+		return finding{api.CauseZeroRule, "both results are zero, with different signs"}, true
 	case ln && rn:
 		return finding{api.CauseNaNRule, "both results are NaN, with different bits: one side passes a payload on where the other makes a NaN of its own"}, true
 	case nan && minMax:
@@ -151,10 +153,16 @@ func specialRule(d api.DType, op api.Op, in []uint64, p pair) (finding, bool) {
 		return finding{api.CauseNaNRule, "an input is NaN, and only one side's result is"}, true
 	case (ln || rn) && ops > 1 && !minMax:
 		return finding{api.CauseNaNRule, "the operation is invalid (opposite infinities, or zero times infinity), and only one side's result is NaN"}, true
-	case num.IsZero(d, p.l) && num.IsZero(d, p.r):
-		return finding{api.CauseZeroRule, "both results are zero, with different signs"}, true
 	}
 	return finding{}, false
+}
+
+// zeroWins reports whether min or max of the inputs that are no NaN is a zero.
+// Then zeros of both signs among them explain two zeros, and a NaN does not
+// have to; only a rule that lets the order of operands decide gives zeros where
+// another input wins.
+func zeroWins(d api.DType, op api.Op, in []uint64) bool {
+	return num.IsZero(d, num.Eval(d, num.Scheme{Op: op, MinMax: num.DropNaN}, in))
 }
 
 // arithmetic reports whether outputs are sums, products or averages of floats,

@@ -115,7 +115,7 @@ func (d *Dir) Ranks() int { return len(d.files) }
 // the call's.
 func (d *Dir) Check(call *api.Call, elems func(lane int) int64) error {
 	if len(d.files) != call.Ranks {
-		return invalid(d.path, fmt.Sprintf("it holds %d ranks, the call has %d", len(d.files), call.Ranks), "one file a rank")
+		return invalid(d.path, fmt.Sprintf("it holds %s, the call has %d", ranksText(len(d.files)), call.Ranks), "one file a rank")
 	}
 	var need int64
 	for i := range call.Lanes() {
@@ -163,4 +163,11 @@ func reason(err error) string {
 		return p.Err.Error()
 	}
 	return err.Error()
+}
+
+func ranksText(n int) string {
+	if n == 1 {
+		return "1 rank"
+	}
+	return fmt.Sprintf("%d ranks", n)
 }
