@@ -61,6 +61,9 @@ func (c *replayCmd) do(a *app) (int, error) {
 	if err := a.emit(&c.outputFlags, out.text, out); err != nil {
 		return 0, err
 	}
+	if n := out.UnreadableLines; n > 0 && failure == nil {
+		failure = unreadable(n, &out.Unreadable[0])
+	}
 	if out.Failed > 0 {
 		if failure != nil {
 			a.fail(failure)
@@ -70,9 +73,18 @@ func (c *replayCmd) do(a *app) (int, error) {
 	return c.code(&out), failure
 }
 
+// unreadable says that lines are no rows, and what would be one.
+func unreadable(n int, first *conformance.ReplayRefusal) error {
+	what := "1 line cannot be read"
+	if n > 1 {
+		what = fmt.Sprintf("%d lines cannot be read, the first of them", n)
+	}
+	return fmt.Errorf("%s, line %d: %s (every line after the header is one row, a JSON object as compare record writes it: remove or record anew what is not)", what, first.Line, first.Reason)
+}
+
 // code is the exit code where no row failed.
 func (c *replayCmd) code(out *replayed) int {
-	if len(out.Unreadable) > 0 || out.Passed == 0 || (c.Strict && out.Refused > 0) {
+	if out.UnreadableLines > 0 || out.Passed == 0 || (c.Strict && out.Refused > 0) {
 		return exitCannotCompare
 	}
 	return exitHolds
@@ -153,6 +165,7 @@ func (r *replayed) add(f fileReplay) {
 	r.Failures = append(r.Failures, f.Report.Failures...)
 	r.Refusals = append(r.Refusals, f.Report.Refusals...)
 	r.Unreadable = append(r.Unreadable, f.Report.Unreadable...)
+	r.UnreadableLines += f.Report.UnreadableLines
 }
 
 // text ends with the three counts, of all files together.

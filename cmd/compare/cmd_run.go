@@ -62,6 +62,9 @@ func (c *runCmd) do(a *app) (int, error) {
 	if err := errors.Join(err, runner.Close(context.WithoutCancel(a.ctx))); err != nil {
 		return 0, err
 	}
+	if err := rep.Nothing(); err != nil {
+		return 0, err
+	}
 	if err := a.emit(&c.outputFlags, func(s term.Style) string { return reportText(rep, s) }, rep); err != nil {
 		return 0, err
 	}

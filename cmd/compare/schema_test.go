@@ -51,7 +51,7 @@ func validate(name, text string) error {
 // other tests of JSON add theirs.
 func TestOutputsFitTheirSchemas(t *testing.T) {
 	for _, args := range []string{
-		"run", "run --count 0", "run --collective all_to_all --count 9", "run --collective broadcast --root 1 --dtype u8 --count 5000 --in-place",
+		"run", "run --right sim:nvshmem@2dca770", "run --collective all_to_all --count 9", "run --collective broadcast --root 1 --dtype u8 --count 5000 --in-place",
 		"run --collective reduce_scatter --in-place=start --count 33 --dtype f64 --ranks 3 --left sim:nvshmem@3.4.5?nvls=off --right sim:nvshmem@3.4.5?nvls=off",
 		"run --ranks 4 --count 30000 --left sim:nvshmem@3.4.5?nvls=off --right sim:nvshmem@3.4.5",
 		"run --count 100 --values 0x4380,0x3f80", "run --count 100 --input uniform:-0.5:1 --seed 3", "run --count 100 --input order_free",
