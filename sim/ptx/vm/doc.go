@@ -6,8 +6,14 @@
 // overlap, one of them a write, and that causality does not order, are a race
 // unless both are strong, each in the other's scope, of one proxy, and of
 // exactly the same bytes; a race is a fault. A strong read may return any value
-// that is not yet overwritten in causality order: the seed chooses. Load
-// buffering, a read of what a later store will write, is not modelled.
+// that is not yet overwritten in causality order: the seed chooses.
+//
+// What is not modelled: load buffering, a read of what a later store will
+// write; the host's accesses to pinned memory, of which every value is the
+// latest and none races; and unicast mappings of one memory as proxies apart:
+// only multicast addresses, and .nc loads, are. An alias fence anywhere on the
+// causal path between two proxies orders them. Of the last values of a place
+// four are remembered.
 //
 // Time is virtual. It stands still while any thread has something to do but
 // poll; then it is for the caller to let it jump.

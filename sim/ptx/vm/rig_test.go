@@ -92,7 +92,7 @@ func (g rig) run(t testing.TB, mod *vm.Module, seed uint64) (string, *vm.Fault) 
 func (g rig) outcomes(t testing.TB) []string {
 	mod := g.module(t)
 	seen := map[string]bool{}
-	n := uint64(400)
+	n := uint64(250)
 	if testing.Short() {
 		n = 200
 	}
