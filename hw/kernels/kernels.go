@@ -6,7 +6,7 @@
 // clang-22, and commit both; a test compares where clang-22 is installed.
 package kernels
 
-import _ "embed"
+import "embed"
 
 //go:generate ./generate.sh tandem.ptx
 
@@ -15,3 +15,9 @@ import _ "embed"
 //
 //go:embed tandem.ptx
 var Tandem []byte
+
+// Sources are the kernels' sources, under src: what host code must agree with
+// is written there, and a test binary is carried to machines without them.
+//
+//go:embed src
+var Sources embed.FS

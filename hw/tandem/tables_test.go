@@ -1,7 +1,6 @@
 package tandem
 
 import (
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -10,11 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/tandem/api"
+	"example.com/tandem/hw/kernels"
 )
 
 // TestLayout holds layout.go to the kernels' layout.h.
 func TestLayout(t *testing.T) {
-	text, err := os.ReadFile("../kernels/src/layout.h")
+	text, err := kernels.Sources.ReadFile("src/layout.h")
 	require.NoError(t, err)
 	values := map[string]int{}
 	for _, m := range regexp.MustCompile(`(?m)\b([A-Z]\w+) = ([^,/}]+?)[\s,}]*(?:$|//|,| })`).FindAllStringSubmatch(string(text), -1) {
@@ -54,7 +54,7 @@ func TestLayout(t *testing.T) {
 
 // TestTypeWords: what differs has different words, or the same arithmetic.
 func TestTypeWords(t *testing.T) {
-	joins, err := os.ReadFile("../kernels/src/kinds.h")
+	joins, err := kernels.Sources.ReadFile("src/kinds.h")
 	require.NoError(t, err)
 	names := regexp.MustCompile(`X\((\w+)\)`).FindAllStringSubmatch(string(joins), -1)
 	require.Len(t, names, joinBits+3)
