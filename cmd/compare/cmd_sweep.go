@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -182,6 +183,9 @@ func (c *sweepCmd) read(a *app) (*sweepRun, error) {
 	r.cases, r.tooLarge = matrix.ExpandAll(all, c.Full)
 	if len(r.cases) == 0 {
 		return nil, errNoCalls
+	}
+	if !slices.ContainsFunc(r.cases, func(c matrix.Case) bool { return c.Call.MemoryBytes() > 0 }) {
+		return nil, &api.InvalidError{Field: "counts", Value: c.Counts, Reason: "nothing would be compared: no call has an element", Hint: "give a count above 0 as well"}
 	}
 	r.id.Left, r.id.Right, r.id.Cases = r.left.String(), r.right.String(), len(r.cases)
 	r.id.Matrix = sweep.MatrixHash(r.cases, r.id.Left, r.id.Right, c.Check, c.Contract)

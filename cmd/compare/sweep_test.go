@@ -86,6 +86,7 @@ func TestSweepExitCodes(t *testing.T) {
 		"--max-bytes many":       "not a number of bytes",
 		"--teams all":            "known are",
 		"--counts=-1":            "no sound call",
+		"--counts 0":             "no call has an element",
 		"--left sim:nvshmem@1":   "no such implementation",
 		"--full --seeds 1000000": "shorter lists",
 		"--write-known":          "--known FILE",

@@ -137,6 +137,8 @@ func refusal(err error) (string, bool) {
 	var invalid *api.InvalidError
 	var both *conformance.NothingCompared
 	switch {
+	case errors.As(err, &both) && (both.Left == nil || both.Right == nil):
+		return both.Reason, true
 	case errors.As(err, &both):
 		return fmt.Sprintf("both sides fault: left %s, right %s", both.Left.Kind, both.Right.Kind), true
 	case errors.As(err, &refused):

@@ -316,6 +316,50 @@ func TestRefusalsAreCounted(t *testing.T) {
 	require.Contains(t, res.Line(), "max-memory")
 }
 
+// unwritten is the definition that writes nothing.
+type unwritten struct{ altered }
+
+func (b *unwritten) Open(ctx context.Context, spec api.Spec, cfg api.TeamConfig) (api.Team, error) {
+	t, err := b.altered.Open(ctx, spec, cfg)
+	return &idleTeam{t}, err
+}
+
+type idleTeam struct{ api.Team }
+
+func (t *idleTeam) Members() []api.Member {
+	var out []api.Member
+	for _, m := range t.Team.Members() {
+		out = append(out, idleMember{m.Rank()})
+	}
+	return out
+}
+
+type idleMember struct{ rank int }
+
+func (m idleMember) Rank() int                                       { return m.rank }
+func (m idleMember) Start(api.Call, api.Memory) (api.Pending, error) { return m, nil }
+func (m idleMember) Wait(context.Context) (api.Outcome, error) {
+	return api.Outcome{Written: []api.Interval{}}, nil
+}
+
+// TestIdlenessIsNoAgreement: two sides that write nothing are not compared, but
+// for calls in which there is nothing to write.
+func TestIdlenessIsNoAgreement(t *testing.T) {
+	def := conformance.Definition()
+	idle := conformance.Side{Backend: &unwritten{altered{Backend: def.Backend}}, Spec: def.Spec}
+	var cases []Case
+	for _, n := range []int64{0, 1, 5} {
+		cases = append(cases, Case{Call: api.Call{Collective: api.AllReduce, DType: api.F32, Op: api.Sum, Ranks: 2, Count: n}, Input: inputs.Input{Kind: inputs.Normal, Seed: 1}})
+	}
+	res, err := Run(context.Background(), idle, idle, cases, Options{Checks: []api.Check{api.CheckValue}})
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 0, 2}, []int{res.Agree, res.Diverge, res.Refused})
+	require.Contains(t, res.Line(), "left every output unwritten")
+	res, err = Run(context.Background(), idle, idle, cases, Options{})
+	require.NoError(t, err)
+	require.Equal(t, 2, res.Diverge, "coverage is promised")
+}
+
 // TestErrorsEndTheRun: what is no answer to a call ends the run, with its name.
 func TestErrorsEndTheRun(t *testing.T) {
 	boom := errors.New("boom")
