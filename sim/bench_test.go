@@ -11,6 +11,7 @@ import (
 	"example.com/tandem/api/num"
 	"example.com/tandem/sim"
 	"example.com/tandem/sim/nvshmem"
+	"example.com/tandem/sim/tandem"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,19 +20,21 @@ import (
 // input elements of all ranks, in thousands of millions a second.
 func BenchmarkAllReduce(b *testing.B) {
 	for _, dtype := range []api.DType{api.BF16, api.F16, api.F32} {
-		for _, s := range []struct{ name, params string }{
-			{"one_rounding", ""},
-			{"tree", "?nvls=off&reduce_scratch_size=1073741824"},
+		for _, s := range []struct{ name, spec string }{
+			{"fixed_tree", "sim:tandem"},
+			{"f32_one_rounding", "sim:tandem?mode=f32"},
+			{"in_switch_one_rounding", "sim:nvshmem@3.4.5"},
+			{"recexch", "sim:nvshmem@3.4.5?nvls=off&reduce_scratch_size=1073741824"},
 		} {
 			for _, c := range []struct {
 				ranks int
 				count int64
 			}{{2, 1 << 20}, {8, 1 << 20}, {72, 72 * 14592}, {8, 1 << 10}} {
-				if s.name == "tree" && c.ranks == 72 {
+				if s.name == "recexch" && c.ranks == 72 {
 					continue // recursive exchange would sum on 64 ranks only
 				}
 				b.Run(fmt.Sprintf("%v/%s/ranks=%d/n=%d", dtype, s.name, c.ranks, c.count), func(b *testing.B) {
-					benchmarkCall(b, "sim:nvshmem@3.4.5"+s.params, api.Call{
+					benchmarkCall(b, s.spec, api.Call{
 						Collective: api.AllReduce, DType: dtype, Op: api.Sum, Ranks: c.ranks, Count: c.count,
 					})
 				})
@@ -43,7 +46,7 @@ func BenchmarkAllReduce(b *testing.B) {
 func benchmarkCall(b *testing.B, text string, call api.Call) {
 	spec, err := api.ParseSpec(text)
 	require.NoError(b, err)
-	team, err := sim.New(nvshmem.Family{}).Open(b.Context(), spec, api.TeamConfig{Ranks: call.Ranks})
+	team, err := sim.New(nvshmem.Family{}, tandem.Family{}).Open(b.Context(), spec, api.TeamConfig{Ranks: call.Ranks})
 	require.NoError(b, err)
 	mem := make([]api.Memory, call.Ranks)
 	for r := range mem {
