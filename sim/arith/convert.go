@@ -25,6 +25,8 @@ func (o Options) converter(to, from num.DType, r num.Rounding) func(dst, src []b
 		return func(dst, src []byte) { narrowF64ToF16(dst, src, r) }
 	case to == num.F32 && from == num.F64 && nearest:
 		return narrowF64ToF32
+	case to == num.F32 && from == num.F64:
+		return func(dst, src []byte) { narrowF64ToF32By(dst, src, r) }
 	}
 	return func(dst, src []byte) {
 		for i, j := 0, 0; i < len(dst); i, j = i+to.Size(), j+from.Size() {
@@ -72,5 +74,11 @@ func narrowF64ToF16(dst, src []byte, r num.Rounding) {
 func narrowF64ToF32(dst, src []byte) {
 	for i, j := 0, 0; i < len(dst)-3 && j < len(src)-7; i, j = i+4, j+8 {
 		putF32(dst, i, canonical32(float32(getF64(src, j))))
+	}
+}
+
+func narrowF64ToF32By(dst, src []byte, r num.Rounding) {
+	for i, j := 0, 0; i < len(dst)-3 && j < len(src)-7; i, j = i+4, j+8 {
+		putF32(dst, i, narrowF32By(getF64(src, j), r))
 	}
 }

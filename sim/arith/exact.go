@@ -29,23 +29,20 @@ func (o Options) exactTiles(d num.DType, s num.Scheme, n int) func(elements int)
 type exactSum struct {
 	d     num.DType
 	last  num.Rounding
-	value func(p []byte, i int) float64
+	terms []float64
 	round func(x float64) uint64 // x has its last bit set if anything was cut off
 	wide  *num.Exact             // made when needed: it is large
 }
 
 func newExactSum(d num.DType, last num.Rounding) *exactSum {
-	value, _ := valuesOf(d)
-	e := &exactSum{d: d, last: last, value: value}
+	e := &exactSum{d: d, last: last}
 	switch {
 	case d == num.BF16:
 		e.round = func(x float64) uint64 { return uint64(narrowBF16By(odd32(x), last)) }
 	case d == num.F16:
 		e.round = func(x float64) uint64 { return uint64(narrowF16By(odd32(x), last)) }
-	case last == num.NearestEven:
-		e.round = func(x float64) uint64 { return uint64(math.Float32bits(canonical32(float32(x)))) }
 	default:
-		e.round = func(x float64) uint64 { return num.Encode(d, x, last) }
+		e.round = func(x float64) uint64 { return uint64(math.Float32bits(narrowF32By(x, last))) }
 	}
 	return e
 }
@@ -53,10 +50,11 @@ func newExactSum(d num.DType, last num.Rounding) *exactSum {
 // element sums the elements at byte i and rounds once. The sum is kept as three
 // f64: high + mid is exact but for terms whose magnitudes low adds up.
 func (e *exactSum) element(i int, srcs [][]byte) uint64 {
-	high, mid, low := e.value(srcs[0], i), 0.0, 0.0
-	for _, src := range srcs[1:] {
+	terms := e.gather(i, srcs)
+	high, mid, low := terms[0], 0.0, 0.0
+	for _, x := range terms[1:] {
 		var rest, lost float64
-		high, rest = twoSum(high, e.value(src, i))
+		high, rest = twoSum(high, x)
 		mid, lost = twoSum(mid, rest)
 		low += math.Abs(lost)
 	}
@@ -79,4 +77,24 @@ func (e *exactSum) element(i int, srcs [][]byte) uint64 {
 		e.wide.Add(e.d, num.Load(e.d, src[i:]))
 	}
 	return e.wide.Round(e.d, e.last)
+}
+
+// gather reads the elements at byte i.
+func (e *exactSum) gather(i int, srcs [][]byte) []float64 {
+	e.terms = e.terms[:0]
+	switch e.d {
+	case num.BF16:
+		for _, src := range srcs {
+			e.terms = append(e.terms, float64(widenBF16(get16(src, i))))
+		}
+	case num.F16:
+		for _, src := range srcs {
+			e.terms = append(e.terms, float64(widenF16(get16(src, i))))
+		}
+	default:
+		for _, src := range srcs {
+			e.terms = append(e.terms, float64(getF32(src, i)))
+		}
+	}
+	return e.terms
 }

@@ -10,9 +10,9 @@ import (
 
 // exactPlan is how sums rounded once are taken. A sum in f32 or f64 is exact as
 // long as the exponents of its terms are not too far apart. So the terms are summed
-// in f32 first if that is likely to do, and their exponents watched; the few
-// elements for which it did not do are summed again by themselves, and a tile with
-// many of them as a whole in f64.
+// in f32 first if that may do, and their exponents watched; the few elements for
+// which it did not do are summed again by themselves, and a tile with many of them
+// as a whole in f64, as are some tiles after it.
 type exactPlan struct {
 	d            num.DType
 	last         num.Rounding
@@ -26,6 +26,7 @@ type exactTile struct {
 	room      []byte // accumulators
 	high, low []byte // what the kernels spread16 and spread32 find
 	fixes     []fix
+	skip      int // tiles to come that are not worth a first attempt
 }
 
 // exactSteps are the kernels that sum in one format.
@@ -44,6 +45,10 @@ type fix struct {
 	bits uint64
 }
 
+// skipTiles is how many tiles go without a first attempt after one that failed: the
+// attempts then cost a twentieth at most.
+const skipTiles = 16
+
 // fixUnit is how many elements are searched at once, by an instruction for many,
 // for some that need a fix.
 const fixUnit = 4 * unit
@@ -55,9 +60,8 @@ func (o Options) assemblyExact(d num.DType, s num.Scheme, n int) func(elements i
 	}
 	p := &exactPlan{d: d, last: s.Last, again: o.exactSteps(num.F64, d, s, n)}
 	p.first = p.again
-	// Where 10 binades do, and not too many terms are at risk, most sums of
-	// numbers of one size are exact in f32.
-	if narrow := o.exactSteps(num.F32, d, s, n); d != num.F32 && n <= 16 && narrow.most >= 10 {
+	// With less room than 7 binades numbers of one size do not fit.
+	if narrow := o.exactSteps(num.F32, d, s, n); d != num.F32 && narrow.most >= 7 {
 		p.first = narrow
 	}
 	return func(elements int) func(dst []byte, srcs [][]byte) {
@@ -104,6 +108,10 @@ func (t *exactTile) reduce(dst []byte, srcs [][]byte) {
 func (t *exactTile) reduceWhole(dst []byte, srcs [][]byte) {
 	t.fixes = t.fixes[:0]
 	e, watch := t.first, func([][]byte) {}
+	if t.skip > 0 {
+		e = t.again
+		t.skip--
+	}
 	if !e.free {
 		high, low := t.high[:len(dst)], t.low[:len(dst)]
 		clear(high)
@@ -112,12 +120,13 @@ func (t *exactTile) reduceWhole(dst []byte, srcs [][]byte) {
 	}
 	elements := len(dst) / t.d.Size()
 	acc := t.sum(e, elements, srcs, watch)
-	if !t.findFixes(e, len(dst), elements/16, srcs) {
-		t.fixes = t.fixes[:0]
-		if e.acc != t.again.acc {
-			acc = t.sum(t.again, elements, srcs, func([][]byte) {})
-		}
-		e = t.again
+	limit := elements
+	if e.acc != t.again.acc {
+		limit = elements / 128 // about the cost of the second attempt
+	}
+	if !t.findFixes(e, len(dst), limit, srcs) {
+		e, t.skip, t.fixes = t.again, skipTiles, t.fixes[:0]
+		acc = t.sum(e, elements, srcs, func([][]byte) {})
 		t.findFixes(e, len(dst), elements, srcs)
 	}
 	if t.last == num.Down {

@@ -151,6 +151,32 @@ func awayBy(r num.Rounding, kept uint16, rest uint32) uint16 {
 	return 0
 }
 
+// narrowF32By rounds as r says.
+func narrowF32By(x float64, r num.Rounding) float32 {
+	f := float32(x)
+	back := float64(f)
+	switch {
+	case x != x:
+		return math.Float32frombits(nan32)
+	case back == x || r == num.NearestEven:
+		return f
+	}
+	// The neighbours of x, toward zero and away from it.
+	u := math.Float32bits(f)
+	if math.Abs(back) > math.Abs(x) {
+		u--
+	}
+	near, far := math.Float32frombits(u), math.Float32frombits(u+1)
+	switch {
+	case r == num.NearestAway && x-float64(near) == float64(far)-x,
+		r == num.Up && x > 0, r == num.Down && x < 0, r == num.AwayFromZero, r == num.ToOdd && u&1 == 0:
+		return far
+	case r == num.NearestAway:
+		return f
+	}
+	return near
+}
+
 // odd32 rounds to odd, so that a second rounding into a 16-bit format goes where
 // a single one would have gone.
 func odd32(x float64) float32 {
