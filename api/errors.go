@@ -71,6 +71,7 @@ type FaultKind string
 // The kinds of fault.
 const (
 	FaultMisaligned FaultKind = "misaligned_address"
+	FaultAddress    FaultKind = "illegal_address" // out of bounds, not reachable, never written
 	FaultAssert     FaultKind = "assert"
 	FaultOverflow   FaultKind = "int32_overflow"
 	FaultCapacity   FaultKind = "capacity"

@@ -75,6 +75,9 @@ type Launch struct {
 	// Args are the kernel's parameters; nil where it has none. They are
 	// copied by Stream.Launch.
 	Args *Args
+	// Ranks are those whose blocks the grid holds, an equal share each, in
+	// order; nil where it is nobody's. They are named in errors only.
+	Ranks []int
 }
 
 // Check says whether the launch fits the kernel and the device; a driver calls

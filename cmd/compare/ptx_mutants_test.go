@@ -59,8 +59,10 @@ func TestPTXMutants(t *testing.T) {
 				require.Equal(t, conformance.Diverge, rep.Verdict)
 				return
 			}
-			require.ErrorContains(t, err, "race: ")
-			require.ErrorContains(t, err, "tandem.ptx:")
+			fault := faultOf(rep, err)
+			require.NotNil(t, fault, "%v", err)
+			require.Equal(t, api.FaultRace, fault.Kind)
+			require.Contains(t, fault.Detail, "tandem.ptx:")
 		})
 	}
 }

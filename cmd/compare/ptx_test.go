@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -56,6 +57,21 @@ func TestPTX(t *testing.T) {
 			require.NoError(t, d.Close())
 		}
 	}
+}
+
+// faultOf is the fault that ended a call on the right side, or the opening of
+// its team, which makes empty calls; nil if there is none.
+func faultOf(rep *conformance.Report, err error) *api.Fault {
+	var f *api.Fault
+	if errors.As(err, &f) || rep == nil {
+		return f
+	}
+	for _, r := range rep.Right.Ranks {
+		if r.Fault != nil {
+			return r.Fault
+		}
+	}
+	return nil
 }
 
 func side(t *testing.T, b api.Backend, spec string) conformance.Side {

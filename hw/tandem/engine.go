@@ -119,7 +119,7 @@ func (e *Engine) Bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr) (hos
 		a := new(gpu.Args).Ptr(e.table(i)).Ptr(tables[i]).Uint64(e.generation).Uint64(host.Hash(call)).Uint64(faultCycles)
 		a.Uint32(p.collective).Uint32(p.path).Uint32(uint32(p.blocks)).Uint32(uint32(call.Lanes())).Uint32(uint32(call.Root)).Uint32(flags)
 		a.Uint32(faultRank).Uint32(faultStep).Struct(inline, 8)
-		step[i] = gpu.Launch{Function: f, Grid: gpu.Dim3{X: uint32(p.blocks * len(e.local[i]))}, Block: gpu.Dim3{X: threads}, Cooperative: true, Args: a}
+		step[i] = gpu.Launch{Function: f, Grid: gpu.Dim3{X: uint32(p.blocks * len(e.local[i]))}, Block: gpu.Dim3{X: threads}, Cooperative: true, Args: a, Ranks: e.local[i]}
 	}
 	return host.Bound{step}, nil
 }

@@ -235,7 +235,7 @@ func (c *vcontext) enter(call string) (leave func(), err error) {
 	case c.closed:
 		err = gpu.Refuse(call, gpu.ErrClosed, "the context of %v was closed or abandoned", c)
 	case lost != nil:
-		err = &gpu.Error{Call: call, Code: lost.Code, Detail: lost.Detail}
+		err = &gpu.Error{Call: call, Code: lost.Code, Detail: lost.Detail, Err: lost.Err}
 	default:
 		return c.d.mu.Unlock, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
 	"example.com/tandem/sim/ptx"
 )
@@ -53,7 +54,7 @@ func open(t *testing.T, o ptx.Options) *rig {
 func (r *rig) launch(device int, name string, threads uint32, args *gpu.Args) {
 	f, err := r.m[device].Function(name)
 	require.NoError(r, err)
-	require.NoError(r, r.s[device].Launch(gpu.Launch{Function: f, Block: gpu.Dim3{X: threads}, Args: args}))
+	require.NoError(r, r.s[device].Launch(gpu.Launch{Function: f, Block: gpu.Dim3{X: threads}, Args: args, Ranks: []int{70 + device}}))
 }
 
 func (r *rig) wait() error {
@@ -75,11 +76,12 @@ func TestLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  func(r *rig)
 		says string
+		kind api.FaultKind
 	}{
-		"out of bounds": {func(r *rig) { r.launch(0, "store", 1, new(gpu.Args).Ptr(r.alloc(0, 4)+4)) }, "kernel store, device 0, block [0 0 0], thread [0 0 0] at k.ptx:4 (st.global.b32)"},
-		"no access":     {func(r *rig) { r.launch(0, "store", 1, new(gpu.Args).Ptr(r.alloc(1, 4))) }, "to which device 0 has no access"},
-		"a race":        {func(r *rig) { r.launch(0, "mixed", 2, new(gpu.Args).Ptr(r.alloc(0, 4))) }, "race: weak store of 4 bytes by device 0"},
-		"a barrier":     {func(r *rig) { r.launch(0, "half", 64, new(gpu.Args).Ptr(0)) }, "deadlock at barriers: device 0 block #1 thread 0 and 63 more wait"},
+		"out of bounds": {func(r *rig) { r.launch(0, "store", 1, new(gpu.Args).Ptr(r.alloc(0, 4)+4)) }, "kernel store, rank 70, device 0, block [0 0 0], thread [0 0 0] at k.ptx:4 (st.global.b32)", api.FaultAddress},
+		"no access":     {func(r *rig) { r.launch(0, "store", 1, new(gpu.Args).Ptr(r.alloc(1, 4))) }, "to which device 0 has no access", api.FaultAddress},
+		"a race":        {func(r *rig) { r.launch(0, "mixed", 2, new(gpu.Args).Ptr(r.alloc(0, 4))) }, "race: weak store of 4 bytes by rank 70 block 0 thread", api.FaultRace},
+		"a barrier":     {func(r *rig) { r.launch(0, "half", 64, new(gpu.Args).Ptr(0)) }, "deadlock at barriers: rank 70 block 0 thread 0 and 63 more wait", api.FaultHang},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := open(t, ptx.Options{Devices: 2})
@@ -87,6 +89,9 @@ func TestLost(t *testing.T) {
 			err := r.wait()
 			require.ErrorIs(t, err, gpu.ErrContextLost)
 			require.ErrorContains(t, err, c.says)
+			var fault *api.Fault
+			require.ErrorAs(t, err, &fault)
+			require.Equal(t, []any{c.kind, 70, 0}, []any{fault.Kind, fault.Rank, fault.CTA})
 			_, err = r.c[0].Alloc(1)
 			require.ErrorIs(t, err, gpu.ErrContextLost)
 			require.NoError(t, r.s[0].Destroy(), "what is lost can be released")
@@ -106,8 +111,8 @@ func TestDeadlock(t *testing.T) {
 	r.launch(0, "ring", 1, new(gpu.Args).Ptr(p).Ptr(q))
 	r.launch(1, "ring", 1, new(gpu.Args).Ptr(q).Ptr(p))
 	err := r.wait()
-	require.ErrorContains(t, err, "deadlock: device 0 block")
-	require.ErrorContains(t, err, "the cycle is block #")
+	require.ErrorContains(t, err, "deadlock: rank 70 block 0")
+	require.ErrorContains(t, err, "the cycle is rank 70 block 0 -> rank 71 block 0 -> rank 70 block 0")
 }
 
 // TestMulticast: an object over two devices, made as the protocol says, adds

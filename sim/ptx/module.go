@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -204,7 +205,7 @@ func (s *stream) Launch(l gpu.Launch) error {
 		return gpu.Refuse(call, gpu.ErrClosed, "module %s was unloaded", f.m.name)
 	}
 	w := vm.Work{Kernel: f.k, Globals: f.m.globals, Grid: l.Grid, Block: l.Block, Shared: l.Shared,
-		Args: append([]byte(nil), l.Args.Bytes()...), Device: s.c.dev.ordinal, Resident: most}
+		Args: append([]byte(nil), l.Args.Bytes()...), Device: s.c.dev.ordinal, Resident: most, Ranks: slices.Clone(l.Ranks)}
 	s.add(op{work: &w})
 	return nil
 }

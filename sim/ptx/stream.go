@@ -3,6 +3,7 @@ package ptx
 import (
 	"time"
 
+	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
 	"example.com/tandem/sim/ptx/vm"
 )
@@ -11,7 +12,7 @@ import (
 // or a graph.
 type op struct {
 	work   *vm.Work
-	data   func(g *vm.Agent) error
+	data   func(g *vm.Agent) *vm.Fault
 	record *record
 	await  *record
 	graph  *replay
@@ -115,8 +116,8 @@ func (s *stream) work(o *op) (done bool) {
 	d := s.c.d
 	if o.data != nil {
 		s.seq++
-		if err := o.data(d.m.Agent(s.c.dev.ordinal, s.number, s.seq, s.known)); err != nil {
-			d.lose(s.c.dev, &gpu.Error{Call: "cuMemcpyAsync", Code: gpu.LaunchFailed, Detail: err.Error()})
+		if fault := o.data(d.m.Agent(s.c.dev.ordinal, s.number, s.seq, s.known)); fault != nil {
+			d.lose(s.c.dev, failure("cuMemcpyAsync", fault))
 		}
 		s.known = s.known.Finished(s.number, s.seq)
 		return true
@@ -130,13 +131,27 @@ func (s *stream) work(o *op) (done bool) {
 	}
 	done, fault := o.launch.Done()
 	if fault != nil {
-		d.lose(s.c.dev, &gpu.Error{Call: "kernel " + fault.Kernel, Code: fault.Code, Detail: fault.Error()})
+		d.lose(s.c.dev, failure("kernel "+fault.Kernel, fault))
 	}
 	if done {
 		s.known = s.known.Join(o.launch.Known())
 	}
 	return done
 }
+
+// failure is the error that a fault shows as.
+func failure(call string, f *vm.Fault) *gpu.Error {
+	return &gpu.Error{Call: call, Code: f.Code, Detail: f.Error(), Err: blamed{f.Code.Sentinel(), f.Blame()}}
+}
+
+// blamed is a sentinel of package gpu with the fault as collectives report it.
+type blamed struct {
+	sentinel error
+	fault    *api.Fault
+}
+
+func (b blamed) Error() string   { return b.sentinel.Error() }
+func (b blamed) Unwrap() []error { return []error{b.sentinel, b.fault} }
 
 // lose costs a device's contexts.
 func (d *driver) lose(v *device, why *gpu.Error) {
@@ -156,7 +171,7 @@ func (s *stream) Query() (bool, error) {
 	}
 	s.c.d.advance()
 	if lost := s.c.d.lost[s.c.dev]; lost != nil {
-		return false, &gpu.Error{Call: "cuStreamQuery", Code: lost.Code, Detail: lost.Detail}
+		return false, &gpu.Error{Call: "cuStreamQuery", Code: lost.Code, Detail: lost.Detail, Err: lost.Err}
 	}
 	if len(s.queue) > 0 {
 		return false, nil
@@ -192,13 +207,13 @@ func (s *stream) Copy(dst, src gpu.Ptr, n uint64) error {
 		return err
 	}
 	at, of := uint64(dst)-to.Base, uint64(src)-from.Base
-	s.add(op{data: func(g *vm.Agent) error {
-		if err := g.Read(&from.Region, of, n); err != nil {
-			return err
+	s.add(op{data: func(g *vm.Agent) *vm.Fault {
+		if fault := g.Read(&from.Region, of, n); fault != nil {
+			return fault
 		}
-		err := g.Wrote(&to.Region, at, n)
+		fault := g.Wrote(&to.Region, at, n)
 		copy(to.Store.Data[at:at+n], from.Store.Data[of:of+n])
-		return err
+		return fault
 	}})
 	return nil
 }
@@ -222,14 +237,14 @@ func (s *stream) set(call string, dst gpu.Ptr, pattern []byte, n uint64) error {
 		return err
 	}
 	at := uint64(dst) - to.Base
-	s.add(op{data: func(g *vm.Agent) error {
-		err := g.Wrote(&to.Region, at, n*size)
+	s.add(op{data: func(g *vm.Agent) *vm.Fault {
+		fault := g.Wrote(&to.Region, at, n*size)
 		b := to.Store.Data[at : at+n*size]
 		copy(b, pattern)
 		for done := len(pattern); done < len(b); done *= 2 {
 			copy(b[done:], b[:done])
 		}
-		return err
+		return fault
 	}})
 	return nil
 }

@@ -1,6 +1,10 @@
 package vm
 
-import "fmt"
+import (
+	"fmt"
+
+	"example.com/tandem/api/gpu"
+)
 
 // Agent is a copy or a fill that a stream does.
 type Agent struct {
@@ -10,25 +14,24 @@ type Agent struct {
 
 // Agent makes one, which knows what its stream does.
 func (m *Machine) Agent(device int, stream, seq uint32, k Known) *Agent {
-	m.blocks++
-	return &Agent{m, agent{ev: event{block: m.blocks, stream: stream, seq: seq}, k: know{k.c, k.c}, start: k.c, device: int16(device)}}
+	return &Agent{m, agent{ev: event{block: m.number(share{-1, int32(device), -1}), stream: stream, seq: seq}, k: know{k.c, k.c}, start: k.c, device: int16(device)}}
 }
 
 // Read checks that n bytes may be read.
-func (g *Agent) Read(r *Region, off, n uint64) error { return g.over(r, off, n, load) }
+func (g *Agent) Read(r *Region, off, n uint64) *Fault { return g.over(r, off, n, load) }
 
 // Wrote checks and notes that n bytes are written, which the caller does.
-func (g *Agent) Wrote(r *Region, off, n uint64) error {
-	err := g.over(r, off, n, store)
+func (g *Agent) Wrote(r *Region, off, n uint64) *Fault {
+	fault := g.over(r, off, n, store)
 	r.Store.wrote(off, n)
 	r.Store.forget(off, n)
 	g.m.changes++
-	return err
+	return fault
 }
 
 // over goes over the cells of a range. Where no kernel runs and nothing is
 // remembered, there is nothing to check and nothing to remember.
-func (g *Agent) over(r *Region, off, n uint64, w what) error {
+func (g *Agent) over(r *Region, off, n uint64, w what) *Fault {
 	s := r.Store
 	busy := g.m.Running()
 	for at := off; at < off+n; {
@@ -40,7 +43,9 @@ func (g *Agent) over(r *Region, off, n uint64, w what) error {
 		}
 		x := mark{event: g.ev, what: w, off: at, size: uint8(end - at), device: g.device}
 		if bad := g.touch(s, x); bad != nil {
-			return fmt.Errorf("race: %s at byte %d, and %s, are not ordered by causality", x.describe(), at, bad.describe())
+			who := g.m.names[bad.block]
+			return &Fault{Code: gpu.LaunchFailed, Device: int(g.device), Rank: int(who.rank), CTA: int(who.block), Race: true,
+				What: fmt.Sprintf("race: %s at byte %d, and %s, are not ordered by causality", g.m.describe(&x), at, g.m.describe(bad))}
 		}
 		at = end
 	}

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -29,7 +30,8 @@ type Machine struct {
 	parked  []*thread // polled in vain
 	asleep  []*thread
 	started []*Launch
-	blocks  uint32 // that ever were
+	blocks  uint32  // that ever were
+	names   []share // of blocks and copies, by their number
 	acts    uint64
 	changes uint64 // of memory and of anything else that may end a wait
 	seenAt  uint64 // changes at the time when all were last woken
@@ -69,7 +71,9 @@ type Work struct {
 	Resident    int // blocks at a time; 0 is all
 	Stream, Seq uint32
 	Known       Known
-	Label       func(block int) string // what errors call a block: its rank
+	// Ranks are those whose blocks these are, an equal share each, in order;
+	// nil where they are nobody's. Errors name them.
+	Ranks []int
 }
 
 // Launch is a launch under way.
@@ -99,6 +103,45 @@ func (k Known) Finished(stream, seq uint32) Known { return Known{k.c.finished(st
 // Known is what is known after the launch.
 func (l *Launch) Known() Known {
 	return Known{l.end.base}.Finished(l.Stream, l.Seq)
+}
+
+// share says whose a block or a copy is.
+type share struct {
+	rank   int32 // -1 is nobody's
+	device int32
+	block  int32 // among the rank's, or the launch's; -1 of a copy
+}
+
+// String is rank 1 block 2, or device 1 block 2 where it is no rank's.
+func (s share) String() string {
+	who := fmt.Sprintf("device %d", s.device)
+	if s.rank >= 0 {
+		who = fmt.Sprintf("rank %d", s.rank)
+	}
+	if s.block < 0 {
+		return who
+	}
+	return fmt.Sprintf("%s block %d", who, s.block)
+}
+
+// number gives a block or a copy its number.
+func (m *Machine) number(s share) uint32 {
+	if len(m.names) == 0 {
+		m.names = append(m.names, share{rank: -1}) // 0 is nobody
+	}
+	m.names = append(m.names, s)
+	m.blocks++
+	return m.blocks
+}
+
+// share is whose a block of a launch is.
+func (l *Launch) share(index uint64) share {
+	s := share{-1, int32(l.Device), int32(index)}
+	if n := uint64(len(l.Ranks)); n > 0 {
+		per := max(l.Grid.Count()/n, 1)
+		s.rank, s.block = int32(l.Ranks[min(index/per, n-1)]), int32(index%per)
+	}
+	return s
 }
 
 // Start begins a launch.
@@ -136,8 +179,7 @@ func (m *Machine) forget(l *Launch) {
 
 func (m *Machine) startBlock(l *Launch, index uint64) {
 	threads := int(l.Block.Count())
-	m.blocks++
-	b := &block{m: m, l: l, id: m.blocks, threads: make([]thread, threads), live: threads, index: index}
+	b := &block{m: m, l: l, id: m.number(l.share(index)), threads: make([]thread, threads), live: threads, index: index}
 	b.ctaid = [3]uint32{uint32(index % uint64(l.Grid.X)), uint32(index / uint64(l.Grid.X) % uint64(l.Grid.Y)), uint32(index / uint64(l.Grid.X) / uint64(l.Grid.Y))}
 	if n := int(l.Kernel.dynamic) + l.Shared; n > 0 {
 		b.shared = NewStore(uint64(n), l.Device, false)

@@ -209,7 +209,7 @@ func (g *agent) remember(c *cell, x *mark) {
 var whatNames = []string{"load", "store", "atomic", "multimem.ld_reduce", "multimem.st", "multimem.red"}
 
 // describe is the access in words.
-func (x *mark) describe() string {
+func (m *Machine) describe(x *mark) string {
 	s := "weak "
 	if x.strong {
 		s = [...]string{"cta-scope ", "gpu-scope ", "system-scope "}[x.scope]
@@ -218,9 +218,9 @@ func (x *mark) describe() string {
 	if x.kernel == nil {
 		return fmt.Sprintf("%s of %d bytes by a copy on device %d", s, x.size, x.device)
 	}
-	who := fmt.Sprintf("device %d block #%d thread %d", x.device, x.block, x.thread)
+	who := fmt.Sprintf("%v thread %d", m.names[x.block], x.thread)
 	if x.many != nil {
-		who = fmt.Sprintf("threads of device %d block #%d", x.device, x.block)
+		who = fmt.Sprintf("threads of %v", m.names[x.block])
 	}
 	return fmt.Sprintf("%s of %d bytes by %s at %s", s, x.size, who, x.kernel.where(x.line))
 }

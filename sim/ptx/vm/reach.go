@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
 	"example.com/tandem/api/num"
 	"example.com/tandem/sim/ptx/asm"
@@ -15,32 +16,64 @@ type Fault struct {
 	What   string
 	Kernel string
 	Device int
-	Label  string // of the block, if Work has one
+	Rank   int // -1 where it is nobody's
+	CTA    int // block of the rank, or of the launch
 	Block  [3]uint32
 	Thread [3]uint32
 	Where  string // PTX line, instruction, source line
+	Race   bool
+}
+
+// Kind is the class that reports have it in.
+func (f *Fault) Kind() api.FaultKind {
+	switch {
+	case f.Race:
+		return api.FaultRace
+	case f.Code == gpu.MisalignedAddress:
+		return api.FaultMisaligned
+	case f.Code == gpu.IllegalAddress:
+		return api.FaultAddress
+	case f.Code == gpu.LaunchTimeout:
+		return api.FaultHang
+	}
+	return api.FaultAssert
+}
+
+// Blame is the fault as collectives report it.
+func (f *Fault) Blame() *api.Fault {
+	rank := f.Rank
+	if rank < 0 {
+		rank = f.Device
+	}
+	return &api.Fault{Kind: f.Kind(), Rank: rank, CTA: f.CTA, Detail: f.Error()}
 }
 
 // Error is one line.
 func (f *Fault) Error() string {
 	who := fmt.Sprintf("device %d", f.Device)
-	if f.Label != "" {
-		who += ", " + f.Label
+	if f.Kernel == "" {
+		return fmt.Sprintf("copy, %s: %s", who, f.What)
+	}
+	if f.Rank >= 0 {
+		who = fmt.Sprintf("rank %d, device %d", f.Rank, f.Device)
 	}
 	return fmt.Sprintf("kernel %s, %s, block %v, thread %v at %s: %s", f.Kernel, who, f.Block, f.Thread, f.Where, f.What)
 }
 
 // fault ends everything on the thread's device.
 func (t *thread) fault(code gpu.Code, format string, args ...any) {
-	f := &Fault{
-		Code: code, What: fmt.Sprintf(format, args...), Kernel: t.b.l.Kernel.Name, Device: int(t.device),
-		Block: t.b.ctaid, Thread: t.tid, Where: t.b.l.Kernel.where(t.pc),
-	}
-	if t.b.l.Label != nil {
-		f.Label = t.b.l.Label(int(t.b.index))
-	}
+	f := t.blame(code, fmt.Sprintf(format, args...))
 	t.state = ended
 	t.b.m.Kill(int(t.device), f)
+}
+
+// blame is a fault at the thread's instruction.
+func (t *thread) blame(code gpu.Code, what string) *Fault {
+	s := t.b.m.names[t.b.id]
+	return &Fault{
+		Code: code, What: what, Kernel: t.b.l.Kernel.Name, Device: int(t.device), Rank: int(s.rank), CTA: int(s.block),
+		Block: t.b.ctaid, Thread: t.tid, Where: t.b.l.Kernel.where(t.pc),
+	}
 }
 
 // find gives the store and offset that an access reaches; false after a fault.
@@ -173,7 +206,11 @@ func (t *thread) checked(s *Store, at uint64, a *access, alias int16, size int) 
 		return true
 	}
 	x.event, x.device, x.kernel = t.ev, t.device, t.kernel
-	t.fault(gpu.LaunchFailed, "race: %s, and %s, are not ordered by causality", x.describe(), bad.describe())
+	m := t.b.m
+	f := t.blame(gpu.LaunchFailed, fmt.Sprintf("race: %s, and %s, are not ordered by causality", m.describe(&x), m.describe(bad)))
+	f.Race = true
+	t.state = ended
+	m.Kill(int(t.device), f)
 	return false
 }
 

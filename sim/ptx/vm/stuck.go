@@ -65,19 +65,20 @@ func (m *Machine) stuck(what string) *Fault {
 		seen[w.t.b.id] = true
 	}
 	f := &Fault{Code: gpu.LaunchTimeout, What: what + ": " + strings.Join(lines, "; ")}
-	if c := cycle(on); len(c) > 0 {
-		f.What += fmt.Sprintf("; the cycle is block %s", strings.Join(c, " -> "))
+	if c := m.cycle(on); len(c) > 0 {
+		f.What += "; the cycle is " + strings.Join(c, " -> ")
 	}
 	if len(all) > 0 {
 		t := all[0].t
-		f.Kernel, f.Device, f.Block, f.Thread, f.Where = t.b.l.Kernel.Name, int(t.device), t.b.ctaid, t.tid, t.kernel.where(t.pc)
+		what := f.What
+		*f = *t.blame(f.Code, what)
 	}
 	return f
 }
 
 // name is a thread in words.
 func (t *thread) name() string {
-	return fmt.Sprintf("device %d block #%d thread %d", t.device, t.b.id, t.ev.thread)
+	return fmt.Sprintf("%v thread %d", t.b.m.names[t.b.id], t.ev.thread)
 }
 
 // polls says what a thread that was set aside looks at, and who wrote there
@@ -100,18 +101,18 @@ func (m *Machine) polls(t *thread) wait {
 		}
 		if v := l.versions[len(l.versions)-1]; !v.old {
 			w.on = v.ev.block
-			w.text += fmt.Sprintf(", last written by device %d block #%d", v.from, v.ev.block)
+			w.text += fmt.Sprintf(", last written by %v", m.names[v.ev.block])
 		}
 	}
 	return w
 }
 
 // cycle finds blocks that wait for each other in a ring.
-func cycle(on map[uint32]uint32) []string {
+func (m *Machine) cycle(on map[uint32]uint32) []string {
 	for start := range sorted(on) {
-		path := []string{fmt.Sprintf("#%d", start)}
+		path := []string{m.names[start].String()}
 		for at := on[start]; at != 0 && len(path) <= len(on); at = on[at] {
-			path = append(path, fmt.Sprintf("#%d", at))
+			path = append(path, m.names[at].String())
 			if at == start {
 				return path
 			}
