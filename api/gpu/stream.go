@@ -78,3 +78,12 @@ type GraphExec interface {
 	// Destroy releases it; a launch under way runs to its end.
 	Destroy() error
 }
+
+// NativeStream is implemented by the streams of a driver that other libraries in
+// the process can use too.
+type NativeStream interface {
+	Stream
+	// Native gives the driver's own handles of the stream and of its
+	// context: a CUstream and a CUcontext. They live as long as the stream.
+	Native() (stream, context uintptr, err error)
+}

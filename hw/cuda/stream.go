@@ -69,6 +69,15 @@ func (s *stream) live(call string) (C.CUstream, error) {
 	return s.s, s.c.usable(call)
 }
 
+// Native gives the handles for another library of the process.
+func (s *stream) Native() (handle, context uintptr, err error) {
+	h, err := s.live("cuStreamGetCtx")
+	if err != nil {
+		return 0, 0, err
+	}
+	return uintptr(h), uintptr(s.c.ctx), nil
+}
+
 // Query asks whether all work is done.
 func (s *stream) Query() (bool, error) {
 	const call = "cuStreamQuery"

@@ -24,6 +24,8 @@ type Arena struct {
 	// old is what grew too small; it is freed at the end, since other teams
 	// may be at work.
 	old []gpu.Ptr
+	// lent says that device memory is the engine's (Allocator).
+	lent bool
 }
 
 // piece is one image in an arena.
@@ -77,9 +79,12 @@ func (a *Arena) hold(l api.Lane, src, dst uint64) {
 // reserve is room for n bytes that are not an image's.
 func (a *Arena) reserve(n int) uint64 { return a.put(0, uint64(n)) }
 
+// need is what was placed, rounded up.
+func (a *Arena) need() uint64 { return (a.used + align) / align * align }
+
 // grow makes the memory large enough for what was placed. Nothing may run.
 func (a *Arena) grow() error {
-	need := (a.used + align) / align * align
+	need := a.need()
 	if need <= a.bytes {
 		return nil
 	}
@@ -97,9 +102,82 @@ func (a *Arena) grow() error {
 	return nil
 }
 
+// grow makes the memory of arenas, one for each GPU, large enough for what was
+// placed. What an engine lends is as large on every GPU.
+func (t *Team) grow(arenas []*Arena) error {
+	lender, ok := t.engine.(Allocator)
+	if !ok {
+		for _, a := range arenas {
+			if err := a.grow(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	need, have := uint64(1<<16), arenas[0].bytes
+	for _, a := range arenas {
+		need = max(need, a.need())
+	}
+	if need <= have {
+		return nil
+	}
+	need = max(need, 2*have)
+	var pinned []gpu.HostMemory
+	fail := func(err error) error {
+		for i, h := range pinned {
+			err = errors.Join(err, t.machine.Free(t.gpus[i], h.Ptr))
+		}
+		return err
+	}
+	for _, g := range t.gpus {
+		h, err := g.Context.AllocHost(int(need))
+		if err != nil {
+			return fail(err)
+		}
+		pinned = append(pinned, h)
+	}
+	device, err := lender.Alloc(need)
+	if err != nil {
+		return fail(err)
+	}
+	if have > 0 {
+		err = lender.Free(devices(arenas), false)
+	}
+	for i, a := range arenas {
+		a.retire()
+		a.device, a.pinned, a.bytes, a.lent = device[i], pinned[i], need, true
+	}
+	return err
+}
+
+func devices(arenas []*Arena) []gpu.Ptr {
+	var p []gpu.Ptr
+	for _, a := range arenas {
+		p = append(p, a.device)
+	}
+	return p
+}
+
+// releaseArenas frees all memory of a set of arenas, or sets it aside.
+func (t *Team) releaseArenas(arenas []*Arena) error {
+	poisoned := t.poison != nil
+	var errs []error
+	if lender, ok := t.engine.(Allocator); ok && arenas[0].bytes > 0 {
+		errs = append(errs, lender.Free(devices(arenas), poisoned))
+	}
+	for _, a := range arenas {
+		errs = append(errs, a.release(poisoned))
+	}
+	return errors.Join(errs...)
+}
+
 // retire puts the memory with the old.
 func (a *Arena) retire() {
-	if a.bytes > 0 {
+	switch {
+	case a.bytes == 0:
+	case a.lent:
+		a.old = append(a.old, a.pinned.Ptr)
+	default:
 		a.old = append(a.old, a.device, a.pinned.Ptr)
 	}
 	a.device, a.pinned, a.bytes = 0, gpu.HostMemory{}, 0

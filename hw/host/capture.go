@@ -59,7 +59,7 @@ func (t *Team) Capture(ctx context.Context, calls []api.Call, mem [][]api.Memory
 	return c, nil
 }
 
-func (c *Captured) record(bound []Bound) error {
+func (c *Captured) record(bound []ready) error {
 	t := c.team
 	for _, s := range t.streams {
 		if err := s.BeginCapture(); err != nil {
@@ -154,8 +154,6 @@ func (c *Captured) free() error {
 	for _, e := range c.execs {
 		errs = append(errs, e.Destroy())
 	}
-	for _, a := range c.arenas {
-		errs = append(errs, a.release(c.team.poison != nil))
-	}
+	errs = append(errs, c.team.releaseArenas(c.arenas))
 	return errors.Join(errs...)
 }

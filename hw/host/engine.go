@@ -39,3 +39,19 @@ type Engine interface {
 	// Release gives up the engine's memory; if poisoned, by setting it aside.
 	Release(poisoned bool) error
 }
+
+// Queuer is an Engine that queues a call itself, as a library does that launches
+// its own kernels. Its Bind checks the call and may give no launches.
+type Queuer interface {
+	// Queue queues the call on the streams, one for each GPU, of a capture
+	// or not, and does not wait.
+	Queue(call *api.Call, mem []Buffers, streams []gpu.Stream) error
+}
+
+// Allocator is an Engine whose buffers must come from it.
+type Allocator interface {
+	// Alloc gives as many bytes of device memory on every GPU.
+	Alloc(bytes uint64) ([]gpu.Ptr, error)
+	// Free takes back what Alloc gave; poisoned memory is set aside.
+	Free(p []gpu.Ptr, poisoned bool) error
+}

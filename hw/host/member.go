@@ -222,9 +222,19 @@ func (t *Team) execute(ctx context.Context, r *round) []error {
 	return t.run(ctx, &r.call, 1, func() error { return t.launch(bound[0]) }, t.arenas)
 }
 
+// ready is a call with its buffers, and its launches unless the engine queues it.
+type ready struct {
+	call  *api.Call
+	bufs  []Buffers
+	steps Bound
+}
+
 // launch queues the steps of a call on all GPUs, each step everywhere first.
-func (t *Team) launch(b Bound) error {
-	for _, step := range b {
+func (t *Team) launch(b ready) error {
+	if q, ok := t.engine.(Queuer); ok {
+		return q.Queue(b.call, b.bufs, t.streams)
+	}
+	for _, step := range b.steps {
 		for i, l := range step {
 			if l.Function == nil {
 				continue
@@ -238,7 +248,7 @@ func (t *Team) launch(b Bound) error {
 }
 
 // bind places calls in arenas, one after the other, and makes their launches.
-func (t *Team) bind(arenas []*Arena, calls []*api.Call, mem [][]api.Memory) ([]Bound, error) {
+func (t *Team) bind(arenas []*Arena, calls []*api.Call, mem [][]api.Memory) ([]ready, error) {
 	type spot struct{ src, dst uint64 }
 	spots := make([][][]spot, len(calls))
 	tables := make([][]uint64, len(calls))
@@ -257,12 +267,10 @@ func (t *Team) bind(arenas []*Arena, calls []*api.Call, mem [][]api.Memory) ([]B
 			tables[k] = append(tables[k], a.reserve(t.engine.TableBytes(call)))
 		}
 	}
-	for _, a := range arenas {
-		if err := a.grow(); err != nil {
-			return nil, err
-		}
+	if err := t.grow(arenas); err != nil {
+		return nil, err
 	}
-	var out []Bound
+	var out []ready
 	for k, call := range calls {
 		bufs := make([]Buffers, len(t.members))
 		for rank, lanes := range spots[k] {
@@ -283,7 +291,7 @@ func (t *Team) bind(arenas []*Arena, calls []*api.Call, mem [][]api.Memory) ([]B
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, b)
+		out = append(out, ready{call, bufs, b})
 	}
 	return out, nil
 }

@@ -246,10 +246,7 @@ func (t *Team) release() error {
 		errs = append(errs, c.free())
 	}
 	poisoned := t.poison != nil
-	for _, a := range t.arenas {
-		errs = append(errs, a.release(poisoned))
-	}
-	errs = append(errs, t.engine.Release(poisoned))
+	errs = append(errs, t.releaseArenas(t.arenas), t.engine.Release(poisoned))
 	for _, s := range t.streams {
 		errs = append(errs, s.Destroy())
 	}
