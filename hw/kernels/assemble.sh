@@ -5,6 +5,8 @@ set -eu
 cd "$(dirname "$0")"
 ptxas=${1:-ptxas}
 for arch in sm_90 sm_100 sm_103; do
-	"$ptxas" -arch="$arch" -o /dev/null tandem.ptx
+	for ptx in *.ptx; do
+		"$ptxas" -arch="$arch" -o /dev/null "$ptx"
+	done
 	echo "$arch"
 done

@@ -18,10 +18,12 @@ func TestGenerated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiling takes seconds; the test runs without -short")
 	}
-	out := filepath.Join(t.TempDir(), "tandem.ptx")
-	log, err := exec.Command("./generate.sh", out).CombinedOutput()
-	require.NoError(t, err, "%s", log)
-	fresh, err := os.ReadFile(out)
-	require.NoError(t, err)
-	require.Equal(t, string(Tandem), string(fresh), "run go generate in this folder and commit the result")
+	for name, committed := range map[string][]byte{"tandem.ptx": Tandem, "rlkernel.ptx": RLKernel} {
+		out := filepath.Join(t.TempDir(), name)
+		log, err := exec.Command("./generate.sh", out).CombinedOutput()
+		require.NoError(t, err, "%s", log)
+		fresh, err := os.ReadFile(out)
+		require.NoError(t, err)
+		require.True(t, string(committed) == string(fresh), "%s: run go generate in this folder and commit the result", name)
+	}
 }

@@ -9,12 +9,20 @@ package kernels
 import "embed"
 
 //go:generate ./generate.sh tandem.ptx
+//go:generate ./generate.sh rlkernel.ptx
 
 // Tandem is the module of the tandem collectives: the kernels tandem_reduce and
 // tandem_copy.
 //
 //go:embed tandem.ptx
 var Tandem []byte
+
+// RLKernel is the module of what RL-Kernel launches: the kernels rl_fused_gather,
+// rl_fused_reduce, rl_stage, rl_finish, rl_signal, rl_copy, rl_gather and
+// rl_reduce.
+//
+//go:embed rlkernel.ptx
+var RLKernel []byte
 
 // Sources are the kernels' sources, under src: what host code must agree with
 // is written there, and a test binary is carried to machines without them.
