@@ -1,8 +1,10 @@
 package hw
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
@@ -10,14 +12,16 @@ import (
 	"example.com/tandem/hw/tandem"
 )
 
-// implementation is one entry of the backend.
-type implementation struct {
-	describe func() api.Implementation
-	open     func(context.Context, *host.Machine, api.Spec, api.TeamConfig) (*host.Team, error)
+// Implementation is one entry of the backend. Describe may say why it cannot run
+// here where the backend itself finds nothing.
+type Implementation struct {
+	Describe func() api.Implementation
+	Open     func(context.Context, *host.Machine, api.Spec, api.TeamConfig) (*host.Team, error)
 }
 
-// implementations are all there are, in the order they are listed in.
-var implementations = []implementation{
+// implementations are those that every backend has, in the order they are
+// listed in.
+var implementations = []Implementation{
 	{tandem.Describe, tandem.Open},
 }
 
@@ -26,16 +30,20 @@ type Backend struct {
 	name    string
 	machine *host.Machine
 	missing error
+	list    []Implementation
 }
 
-// New is the backend of that name, "hw" or "ptx", over a driver.
-func New(name string, d gpu.Driver) *Backend {
-	return &Backend{name: name, machine: host.NewMachine(d)}
+// New is the backend of that name, "hw" or "ptx", over a driver. The extra
+// implementations are those that need more than a driver.
+func New(name string, d gpu.Driver, extra ...Implementation) *Backend {
+	return &Backend{name: name, machine: host.NewMachine(d), list: slices.Concat(implementations, extra)}
 }
 
 // Missing is the backend where there is no driver: it lists what there would
 // be, and why it cannot run.
-func Missing(name string, why error) *Backend { return &Backend{name: name, missing: why} }
+func Missing(name string, why error, extra ...Implementation) *Backend {
+	return &Backend{name: name, missing: why, list: slices.Concat(implementations, extra)}
+}
 
 // Name is the first part of its specs.
 func (b *Backend) Name() string { return b.name }
@@ -56,9 +64,9 @@ func (b *Backend) unavailable() string {
 // Implementations lists what the backend knows, and why it cannot run here.
 func (b *Backend) Implementations() []api.Implementation {
 	var out []api.Implementation
-	for _, i := range implementations {
-		d := i.describe()
-		d.Unavailable = b.unavailable()
+	for _, i := range b.list {
+		d := i.Describe()
+		d.Unavailable = cmp.Or(b.unavailable(), d.Unavailable)
 		out = append(out, d)
 	}
 	return out
@@ -70,10 +78,10 @@ func (b *Backend) Open(ctx context.Context, spec api.Spec, t api.TeamConfig) (ap
 		return nil, &api.Unavailable{Spec: spec.String(), Reason: b.missing.Error()}
 	}
 	var names []string
-	for _, i := range implementations {
-		name := i.describe().Name
+	for _, i := range b.list {
+		name := i.Describe().Name
 		if name == spec.Implementation && spec.Path == "" {
-			team, err := i.open(ctx, b.machine, spec, t)
+			team, err := i.Open(ctx, b.machine, spec, t)
 			if err != nil {
 				return nil, err
 			}

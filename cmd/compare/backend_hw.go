@@ -9,6 +9,7 @@ import (
 	"example.com/tandem/api/gpu"
 	"example.com/tandem/hw"
 	"example.com/tandem/hw/cuda"
+	"example.com/tandem/hw/nccl"
 )
 
 // hwBackend is the GPUs of this machine. It starts the driver when somebody asks
@@ -16,6 +17,7 @@ import (
 // kernels that wait for each other must not share one with another process's.
 type hwBackend struct {
 	open func() (gpu.Driver, error)
+	nccl *nccl.Library
 
 	mu      sync.Mutex
 	driver  gpu.Driver
@@ -24,7 +26,7 @@ type hwBackend struct {
 }
 
 func newHW() *hwBackend {
-	return &hwBackend{open: func() (gpu.Driver, error) { return cuda.Open(cuda.Options{}) }}
+	return &hwBackend{open: func() (gpu.Driver, error) { return cuda.Open(cuda.Options{}) }, nccl: nccl.New(nccl.Options{})}
 }
 
 // Name is "hw".
@@ -35,11 +37,12 @@ func (b *hwBackend) start() *hw.Backend {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.backend == nil {
+		library := hw.Implementation{Describe: b.nccl.Describe, Open: b.nccl.Open}
 		d, err := b.open()
 		if err != nil {
-			b.backend = hw.Missing(b.Name(), err)
+			b.backend = hw.Missing(b.Name(), err, library)
 		} else {
-			b.driver, b.backend = d, hw.New(b.Name(), d)
+			b.driver, b.backend = d, hw.New(b.Name(), d, library)
 		}
 	}
 	return b.backend
