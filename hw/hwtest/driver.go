@@ -34,6 +34,7 @@ type Driver struct {
 	blocks []*block
 	ledger gpu.Ledger
 	log    []string
+	native []*stream
 	failAt int // the call to fail, counting from 1; 0 is none
 	calls  int
 }

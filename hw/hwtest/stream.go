@@ -24,6 +24,24 @@ func (s *stream) do(call string, f func()) error {
 	return nil
 }
 
+// Native gives a handle for Driver.Queue, and the device's number plus one for
+// the context.
+func (s *stream) Native() (handle, context uintptr, err error) {
+	s.c.d.mu.Lock()
+	defer s.c.d.mu.Unlock()
+	s.c.d.native = append(s.c.d.native, s)
+	return uintptr(len(s.c.d.native)), uintptr(s.c.dev.i + 1), nil
+}
+
+// Queue queues work on a stream by its handle, as another library of the process
+// would.
+func (d *Driver) Queue(handle uintptr, f func()) error {
+	d.mu.Lock()
+	s := d.native[handle-1]
+	d.mu.Unlock()
+	return s.do("native", f)
+}
+
 func (s *stream) Query() (bool, error) {
 	if err := s.c.d.enter("cuStreamQuery"); err != nil {
 		return false, err
