@@ -13,6 +13,13 @@ import (
 // exactly; sim/arith.Reduce is one.
 type ReduceFunc func(dst []byte, d num.DType, s num.Scheme, srcs ...[]byte)
 
+// Folder is arithmetic that depends on the place of an element, as that of a
+// switch with hidden state may. at is the place in bytes of the first one; dst may
+// be one of srcs exactly.
+type Folder interface {
+	Fold(dst []byte, at int64, srcs ...[]byte)
+}
+
 // Config is what a machine is made with.
 type Config struct {
 	Ranks int

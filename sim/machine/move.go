@@ -67,10 +67,20 @@ func (m *Machine) move(s *Step) {
 		return
 	}
 	if len(m.dsts) == 1 {
-		m.cfg.Reduce(m.dsts[0], s.DType, s.Scheme, m.srcs...)
+		m.fold(s, m.dsts[0], 0, m.srcs)
 		return
 	}
 	m.reduceToAll(s)
+}
+
+// fold is the arithmetic of a Reduce on a part of its ranges that begins lo bytes
+// into them.
+func (m *Machine) fold(s *Step, dst []byte, lo int64, srcs [][]byte) {
+	if s.Fold != nil {
+		s.Fold.Fold(dst, s.At+lo, srcs...)
+		return
+	}
+	m.cfg.Reduce(dst, s.DType, s.Scheme, srcs...)
 }
 
 // toAllBytes is how much of a result is spread at a time: it is still in the
@@ -86,7 +96,7 @@ func (m *Machine) reduceToAll(s *Step) {
 			m.part = append(m.part, b[lo:hi])
 		}
 		first := m.dsts[0][lo:hi]
-		m.cfg.Reduce(first, s.DType, s.Scheme, m.part...)
+		m.fold(s, first, lo, m.part)
 		for _, d := range m.dsts[1:] {
 			copy(d[lo:hi], first)
 		}

@@ -122,6 +122,10 @@ type Step struct {
 	// if they have one that every address must be a multiple of; multicast
 	// accesses always do.
 	Width int
+	// Fold, if set, is the arithmetic of a Reduce in the place of Scheme; it is
+	// told At plus the distance in bytes from where the step's ranges begin.
+	Fold Folder
+	At   int64
 	// SumBelow refuses a Reduce, for the reason Unless, when the sum of the
 	// source elements, taken as unsigned numbers, reaches it somewhere; 0
 	// allows everything.
