@@ -9,6 +9,7 @@ import (
 	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
 	"example.com/tandem/hw/host"
+	"example.com/tandem/hw/rlkernel"
 	"example.com/tandem/hw/tandem"
 )
 
@@ -23,6 +24,8 @@ type Implementation struct {
 // listed in.
 var implementations = []Implementation{
 	{tandem.Describe, tandem.Open},
+	{func() api.Implementation { return rlkernel.Describe(rlkernel.Before) }, rlkernel.Open},
+	{func() api.Implementation { return rlkernel.Describe(rlkernel.After) }, rlkernel.Open},
 }
 
 // Backend is an api.Backend over a GPU driver.
@@ -87,7 +90,9 @@ func (b *Backend) Open(ctx context.Context, spec api.Spec, t api.TeamConfig) (ap
 			}
 			return team, nil
 		}
-		names = append(names, name)
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
 	return nil, &api.InvalidError{Field: "spec", Value: spec.String(), Reason: "no such implementation on " + b.name, Hint: fmt.Sprintf("known are %v", names)}
 }

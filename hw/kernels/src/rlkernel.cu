@@ -21,13 +21,13 @@ template <bool Reduces> FN void whole(const Args &a) {
 	if (!together(t, here)) return;
 	if (thread() == 0) {
 		publish(t, a);
-		wait(t, a, t.sequence + 1);
+		wait(t, a, a.world, FrameStage);
 	}
 	if (!together(t, here)) return;
 	if (Reduces) reduce(t, a);
 	else gather(t, a);
 	if (!together(t, here)) return;
-	if (thread() == 0) retire(t, a, t.sequence + 1);
+	if (thread() == 0) retire(t, a);
 }
 
 // rl_fused_gather is all_gather in one block.
@@ -56,31 +56,32 @@ KERNEL void rl_finish(const __grid_constant__ Args a) {
 	BEGIN
 	if (!together(t, here)) return;
 	if (thread() == 0) {
-		t.sequence = loadWord64(t.frame + FrameStage);
-		wait(t, a, t.sequence);
+		published(t);
+		wait(t, a, a.world, FrameStage);
 	}
 	if (!together(t, here)) return;
 	reduce(t, a);
 	if (!together(t, here)) return;
-	if (thread() == 0) retire(t, a, t.sequence);
+	if (thread() == 0) retire(t, a);
 }
 
-// rl_signal is one thread's part of the handshake in a launch of its own: the
-// steps of what.
+// rl_signal is one step of the handshake in a launch of its own, of one thread.
 KERNEL void rl_signal(const __grid_constant__ Args a) {
 	BEGIN
 	if (!here) return;
-	if (a.what & DoReserve) reserve(t, a);
-	t.sequence = loadWord64(t.frame + FrameStage);
-	if (a.what & DoPublish) publish(t, a);
-	if (a.what & DoWait) wait(t, a, t.sequence);
-	// The followers' wait for rank 0, which has stored into their payloads.
-	if (a.what & DoOwned) {
-		inject(t, a, StepWait);
-		await(t, a, 0, 1, FrameDone, t.sequence, a.arrive, StepWait);
-		inject(t, a, StepCompute);
+	switch (a.what) {
+	case DoReserve: reserve(t, a); return;
+	case DoPublish:
+		t.sequence = loadWord64(t.frame + FrameStage);
+		publish(t, a);
+		return;
 	}
-	if (a.what & DoRetire) retire(t, a, t.sequence);
+	published(t);
+	switch (a.what) {
+	case DoWait: wait(t, a, a.world, FrameStage); return;
+	case DoOwned: wait(t, a, 1, FrameDone); return; // rank 0 has stored into the payload
+	case DoRetire: retire(t, a); return;
+	}
 }
 
 // rl_copy stands for a device-to-device copy of every rank: from its src to its

@@ -34,8 +34,8 @@ enum Reason { Fine = 0, Deadline = 1, Aborted = 2, Claimed = 3, Stopped = 4, Kil
 // StepWait are the two that wait for peers.
 enum Step { StepEntry = 0, StepReserve = 1, StepPublish = 2, StepWait = 3, StepCompute = 4, StepRetire = 5 };
 
-// What a launch of rl_signal does, in this order.
-enum { DoReserve = 1, DoPublish = 2, DoWait = 4, DoOwned = 8, DoRetire = 16 };
+// What a launch of rl_signal does.
+enum { DoReserve = 1, DoPublish = 2, DoWait = 3, DoOwned = 4, DoRetire = 5 };
 
 // Flags of a launch. FlagFirst is on the first of a call.
 enum { FlagFirst = 1, FlagVectors = 2, FlagPeerwise = 4, FlagPairs = 8 };

@@ -55,14 +55,14 @@ enum { FreePolls = 1024, ClockPolls = 256, MaxJump = 1 << 22 };
 
 FN void nap() { asm volatile("nanosleep.u32 %0;" : : "r"(64) : "memory"); }
 
-// await polls a counter of every rank of [from, to), in rank order, until it has
-// reached a value:
-// for p := from; p < to; p++ { for mem[frame[p]+word] < want {} }
+// await polls a counter of the first ranks, in rank order, until it has reached a
+// value:
+// for p := range ranks { for mem[frame[p]+word] < want {} }
 // The clock is read rarely; a jump of it, as when a block was set aside, counts
 // as a moment. On expiry the counter is polled once more.
-FN void await(Turn &t, const Args &a, u32 from, u32 to, u32 word, u64 want, u64 limit, u32 step) {
+FN void await(Turn &t, const Args &a, u32 ranks, u32 word, u64 want, u64 limit, u32 step) {
 #pragma unroll 1
-	for (u32 p = from; p < to && !t.bad; p++) {
+	for (u32 p = 0; p < ranks && !t.bad; p++) {
 		u64 at = a.frame[p] + word, last = 0, spent = 0;
 		u32 polls = 0;
 		bool late = false;
@@ -105,7 +105,7 @@ FN void reserve(Turn &t, const Args &a) {
 	t.sequence = loadWord64(t.frame + FrameStage);
 	if ((a.flags & FlagFirst) && swapWord(t.page + ControlOwner, 1) != 0) giveUp(t, a, Claimed, StepEntry, t.rank);
 	inject(t, a, StepEntry);
-	await(t, a, 0, a.world, FrameDone, t.sequence, a.progress, StepReserve);
+	await(t, a, a.world, FrameDone, t.sequence, a.progress, StepReserve);
 	inject(t, a, StepReserve);
 }
 
@@ -117,19 +117,23 @@ FN void publish(Turn &t, const Args &a) {
 	releaseFlag(t.frame + FrameStage, t.sequence + 1);
 }
 
-// wait waits until everybody has published. In a launch of its own the counter
-// has been advanced already.
-FN void wait(Turn &t, const Args &a, u64 want) {
+// wait waits for a counter of the first ranks: that they have published, or that
+// rank 0 has retired.
+FN void wait(Turn &t, const Args &a, u32 ranks, u32 word) {
 	inject(t, a, StepWait);
-	await(t, a, 0, a.world, FrameStage, want, a.arrive, StepWait);
+	await(t, a, ranks, word, t.sequence + 1, a.arrive, StepWait);
 	inject(t, a, StepCompute);
 }
 
+// published is for a launch after the one that published: the counter has been
+// advanced already.
+FN void published(Turn &t) { t.sequence = loadWord64(t.frame + FrameStage) - 1; }
+
 // retire gives the payloads back.
-FN void retire(Turn &t, const Args &a, u64 want) {
+FN void retire(Turn &t, const Args &a) {
 	inject(t, a, StepRetire);
 	if (t.bad) return;
 	storeWord(t.page + ControlOwner, 0);
 	fenceSystem();
-	releaseFlag(t.frame + FrameDone, want);
+	releaseFlag(t.frame + FrameDone, t.sequence + 1);
 }
