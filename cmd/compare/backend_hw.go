@@ -82,7 +82,7 @@ func (b *hwBackend) Close() error {
 	if b.driver == nil {
 		return nil
 	}
-	errs := []error{b.backend.Close()}
+	errs := []error{b.nccl.Close(), b.backend.Close()}
 	if b.unlock != nil {
 		errs = append(errs, b.unlock())
 	}

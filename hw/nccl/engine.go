@@ -1,7 +1,6 @@
 package nccl
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 // engine is a team's part of host.Team.
 type engine struct {
 	config  *config
+	owner   *Library
 	lib     library
 	version int
 	machine *host.Machine
@@ -105,17 +105,18 @@ func (e *engine) Deadlines() (arrive, progress time.Duration) { return e.arrive,
 // abortLimit is how long an abort may take.
 const abortLimit = 20 * time.Second
 
-// Release gives up the communicators.
+// Release gives the communicators back, or aborts them.
 func (e *engine) Release(poisoned bool) error {
 	e.mu.Lock()
 	aborted := e.aborted != nil
 	e.mu.Unlock()
 	if !poisoned && !aborted {
-		var errs []error
+		var comms []uintptr
 		for _, t := range e.ranks {
-			errs = append(errs, e.lib.Destroy(t.comm))
+			comms = append(comms, t.comm)
 		}
-		return errors.Join(errs...)
+		e.owner.keep(e.config, comms)
+		return nil
 	}
 	select {
 	case <-e.abort():

@@ -79,6 +79,13 @@ type Library struct {
 	version  int
 	why      error  // it could not be loaded
 	channels string // NCCL_MAX_NCHANNELS as the library read it; "" before that
+	idle     map[idleKey][][]uintptr
+}
+
+// idleKey is what communicators were made with.
+type idleKey struct {
+	algo, proto string
+	ranks       int
 }
 
 // New is a library that is not loaded yet.
@@ -161,7 +168,8 @@ func (c *config) settings() [][2]string {
 	return out
 }
 
-// communicators makes one for each device, with what the spec sets.
+// communicators gives one for each device, with what the spec sets: those of an
+// earlier team that ended well, since making new ones takes a second.
 func (l *Library) communicators(c *config, lib library, devices []int32) (comms []uintptr, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,6 +178,12 @@ func (l *Library) communicators(c *config, lib library, devices []int32) (comms 
 			Reason: "the library reads it once in a process, and has read " + l.channels, Hint: "a process for each value"}
 	}
 	l.channels = c.channels
+	key := idleKey{c.algo, c.proto, len(devices)}
+	if n := len(l.idle[key]); n > 0 {
+		comms = l.idle[key][n-1]
+		l.idle[key] = l.idle[key][:n-1]
+		return comms, nil
+	}
 	set := c.settings()
 	if c.channels != auto {
 		set = append(set, [2]string{"NCCL_MAX_NCHANNELS", c.channels})
@@ -182,6 +196,34 @@ func (l *Library) communicators(c *config, lib library, devices []int32) (comms 
 		defer func() { err = errors.Join(err, restore()) }()
 	}
 	return lib.InitAll(devices)
+}
+
+// keep takes the communicators of a team that ended well.
+func (l *Library) keep(c *config, comms []uintptr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := idleKey{c.algo, c.proto, len(comms)}
+	if l.idle == nil {
+		l.idle = make(map[idleKey][][]uintptr)
+	}
+	l.idle[key] = append(l.idle[key], comms)
+}
+
+// Close destroys the communicators that wait for another team. Teams are closed
+// before, contexts and the driver afterwards.
+func (l *Library) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, list := range l.idle {
+		for _, comms := range list {
+			for _, comm := range comms {
+				errs = append(errs, l.lib.Destroy(comm))
+			}
+		}
+	}
+	l.idle = nil
+	return errors.Join(errs...)
 }
 
 // override sets a variable for a while. One that was not set is unset again: to

@@ -32,6 +32,7 @@ func session(t *testing.T, f *fakeLibrary, l *Library, text string, ranks int) (
 		if team != nil {
 			require.NoError(t, team.Close(context.Background()))
 		}
+		require.NoError(t, l.Close())
 		require.NoError(t, m.Close())
 		require.True(t, f.d.Counts().None(), "left: %v", f.d.Counts())
 		require.Empty(t, f.comms)
@@ -351,6 +352,28 @@ func TestFailures(t *testing.T) {
 		_, err := l.Open(context.Background(), host.NewMachine(f.d), api.Spec{Backend: "hw", Implementation: Name}, api.TeamConfig{Ranks: 2, Arrive: time.Microsecond})
 		require.ErrorIs(t, err, api.ErrInvalid)
 	})
+}
+
+// TestCommunicatorsAreKept: a team that ended well leaves its communicators to
+// the next with the same settings.
+func TestCommunicatorsAreKept(t *testing.T) {
+	f, l := newFake(2)
+	for i, c := range []struct {
+		text  string
+		inits int
+	}{{"hw:nccl", 1}, {"hw:nccl?buffers=registered", 1}, {"hw:nccl?proto=LL", 2}, {"hw:nccl", 2}} {
+		m := host.NewMachine(f.d)
+		spec, err := api.ParseSpec(c.text)
+		require.NoError(t, err)
+		team, err := l.Open(context.Background(), m, spec, api.TeamConfig{Ranks: 2})
+		require.NoError(t, err)
+		require.Len(t, f.seen, c.inits, "%d", i)
+		require.NoError(t, team.Close(context.Background()))
+		require.NoError(t, m.Close())
+	}
+	require.Len(t, f.comms, 4)
+	require.NoError(t, l.Close())
+	require.Empty(t, f.comms)
 }
 
 // TestGrowing: buffers that grow are lent once for each size.

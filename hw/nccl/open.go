@@ -68,7 +68,7 @@ func (l *Library) Open(ctx context.Context, m *host.Machine, spec api.Spec, t ap
 	if n := len(m.Driver.Devices()); t.Ranks < 1 || t.Ranks > n {
 		return nil, &api.Refused{Spec: spec.String(), What: fmt.Sprintf("%d ranks", t.Ranks), Reason: fmt.Sprintf("NCCL has one rank to a GPU, and there are %d GPUs", n), Hint: fmt.Sprintf("1 to %d ranks", n)}
 	}
-	e := &engine{config: c, lib: lib, version: version, machine: m}
+	e := &engine{config: c, owner: l, lib: lib, version: version, machine: m}
 	if err := e.setDeadlines(t); err != nil {
 		return nil, err
 	}
