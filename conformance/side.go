@@ -89,7 +89,7 @@ type session struct {
 
 // maxTeams bounds the teams that a session keeps: each may hold threads, device
 // memory or a machine.
-const maxTeams = 4
+const maxTeams = 8
 
 // team is the open team for a call, opened now if need be.
 func (s *session) team(ctx context.Context, call *api.Call) (api.Team, error) {
