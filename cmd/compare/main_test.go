@@ -12,10 +12,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+
+	"example.com/tandem/api/gpu/gputest"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"compare": main})
+	testscript.Main(gputest.Main(m), map[string]func(){"compare": main})
 }
 
 // TestScripts runs the command as a process: testdata/script/*.txtar.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/tandem/api/gpu"
+	"example.com/tandem/api/gpu/gputest"
 )
 
 // The source is embedded: a test binary that is carried elsewhere has no
@@ -81,7 +82,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	compiled.dir, compiled.files = dir, make(map[string]string)
-	code := m.Run()
+	code := gputest.Main(m).Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }

@@ -56,7 +56,7 @@ func Open(t testing.TB, open func() (gpu.Driver, error)) gpu.Driver {
 	t.Helper()
 	d, err := open()
 	if err != nil {
-		refuse(t, err, Meant())
+		refuse(t, ran, err, Meant())
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lockLimit)
@@ -65,6 +65,7 @@ func Open(t testing.TB, open func() (gpu.Driver, error)) gpu.Driver {
 	if err != nil {
 		t.Fatalf("locking the GPUs: %v", err)
 	}
+	ran.got(t)
 	t.Cleanup(func() {
 		if err := errors.Join(unlock(), d.Close()); err != nil {
 			t.Errorf("after the test: %v", err)
@@ -73,14 +74,17 @@ func Open(t testing.TB, open func() (gpu.Driver, error)) gpu.Driver {
 	return d
 }
 
-func refuse(t testing.TB, err error, why string) {
+func refuse(t testing.TB, y *tally, err error, why string) {
 	t.Helper()
 	switch {
 	case !errors.Is(err, gpu.ErrUnavailable):
+		y.fail(t)
 		t.Fatal(err)
 	case errors.Is(err, gpu.ErrNotBuiltIn) && why != RequireEnv+"=1", why == "":
+		y.skip(t, err.Error())
 		t.Skipf("no GPU here: %v", err)
 	default:
+		y.fail(t)
 		t.Fatalf("%v, but a GPU is meant to be here: %s", err, why)
 	}
 }

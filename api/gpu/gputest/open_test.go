@@ -2,6 +2,7 @@ package gputest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,8 +61,30 @@ func TestOpenVerdicts(t *testing.T) {
 		{notBuilt, "HW_REQUIRE_GPU=1", "fail: no GPU support built in: no tag, but a GPU is meant to be here: HW_REQUIRE_GPU=1"},
 		{broken, "", "fail: cuDeviceGetName: driver failure: odd"},
 	} {
-		v := &verdict{}
-		require.Panics(t, func() { refuse(v, c.err, c.why) })
+		v := &verdict{TB: t}
+		require.Panics(t, func() { refuse(v, newTally(), c.err, c.why) })
 		require.Equal(t, c.want, v.text)
 	}
+}
+
+// exits is a test run that ends with a code.
+type exits int
+
+func (e exits) Run() int { return int(e) }
+
+func TestLastLine(t *testing.T) {
+	y := newTally()
+	var out strings.Builder
+	require.Equal(t, 3, counted{exits(3), y, &out}.Run())
+	require.Empty(t, out.String(), "nobody asked for a GPU")
+	y.got(t)
+	y.got(t)
+	for range 2 {
+		v := &verdict{TB: t}
+		require.Panics(t, func() { refuse(v, y, gpu.Refuse("", gpu.ErrNoDriver, "libcuda.so.1: none"), "") })
+	}
+	require.Equal(t, 0, counted{exits(0), y, &out}.Run())
+	require.Equal(t, "tests that ask for a GPU: 1 ran on one, 2 skipped (2: no CUDA driver: libcuda.so.1: none)\n", out.String())
+	require.Panics(t, func() { refuse(&verdict{TB: t}, y, gpu.Refuse("", gpu.ErrNoDriver, "none"), "HW_REQUIRE_GPU=1") })
+	require.Contains(t, y.line(), ", 1 failed for want of one (")
 }
