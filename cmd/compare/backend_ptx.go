@@ -8,6 +8,7 @@ import (
 	"example.com/tandem/api/gpu"
 	"example.com/tandem/hw"
 	"example.com/tandem/sim/ptx"
+	"example.com/tandem/sim/ptx/kernelfile"
 )
 
 // ptxDevices is how many GPUs the virtual machine has; more ranks share them.
@@ -34,11 +35,16 @@ func (b *ptxBackend) start() *hw.Backend {
 	return b.backend
 }
 
-// Implementations lists what there is.
-func (b *ptxBackend) Implementations() []api.Implementation { return b.start().Implementations() }
+// Implementations lists what there is, kernels from files last.
+func (b *ptxBackend) Implementations() []api.Implementation {
+	return append(b.start().Implementations(), kernelfile.Implementation())
+}
 
-// Open makes a team.
+// Open makes a team. A kernel from a file has a machine of its own.
 func (b *ptxBackend) Open(ctx context.Context, spec api.Spec, team api.TeamConfig) (api.Team, error) {
+	if spec.Path != "" {
+		return kernelfile.Open(ctx, spec, team)
+	}
 	return b.start().Open(ctx, spec, team)
 }
 

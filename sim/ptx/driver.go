@@ -23,6 +23,9 @@ type Options struct {
 	Multicast bool
 	Sum       vm.Sum          // of multimem.ld_reduce.add; nil is the exact sum, rounded once
 	Info      func(*gpu.Info) // changes what a device says of itself
+	// MaxSteps is how many instructions may run from one moment at which no
+	// kernel runs to the next; more is taken to be a hang. 0 is no limit.
+	MaxSteps uint64
 	// Edit, if given, changes the text of modules before they are read, so that
 	// tests can break a kernel.
 	Edit func(text []byte) []byte
@@ -61,6 +64,7 @@ type driver struct {
 	casts    int       // multicast calls made
 	acts     uint64    // Machine.Acts when it last moved
 	moved    time.Duration
+	idleAt   uint64 // Machine.Steps when no kernel ran last
 }
 
 // Open makes the machine.
@@ -143,7 +147,21 @@ func (c *clock) Sleep(dur time.Duration) {
 func (d *driver) step() (waiting bool) {
 	moved := d.advance()
 	waiting = d.m.Run(burst)
+	d.exhausted()
 	return !d.advance() && !moved && waiting
+}
+
+// exhausted ends kernels that have had all the instructions they may have.
+func (d *driver) exhausted() {
+	switch {
+	case !d.m.Running():
+		d.idleAt = d.m.Steps
+	case d.opts.MaxSteps > 0 && d.m.Steps-d.idleAt > d.opts.MaxSteps:
+		f := d.m.Endless(d.opts.MaxSteps)
+		for _, v := range d.devices {
+			d.m.Kill(v.Ordinal(), f)
+		}
+	}
 }
 
 // deadlocked ends kernels that wait for each other, with who waits for whom.

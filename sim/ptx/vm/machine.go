@@ -36,6 +36,7 @@ type Machine struct {
 	changes uint64 // of memory and of anything else that may end a wait
 	seenAt  uint64 // changes at the time when all were last woken
 	clocked bool   // a thread has read a clock since then
+	outside uint8  // what has changed of what only some threads look at
 	sc      map[scKey]know
 	Steps   uint64 // instructions executed
 }
@@ -224,8 +225,18 @@ func (m *Machine) Kill(device int, why *Fault) {
 // Running reports whether any launch is under way.
 func (m *Machine) Running() bool { return len(m.started) > 0 }
 
-// Touched says that memory may have changed from outside.
-func (m *Machine) Touched() { m.changes++ }
+// What a thread looks at that changes without any thread's doing.
+const (
+	looksAtHost  uint8 = 1 << iota // pinned memory
+	looksAtClock                   // the time
+)
+
+// maxTries is how often a thread that polls, and has not looked at the clock, is
+// woken as time passes: kernels look at it every some hundred polls only.
+const maxTries = 64
+
+// Touched says that pinned memory may have changed from outside.
+func (m *Machine) Touched() { m.outside |= looksAtHost }
 
 // Run executes up to n instructions. It returns early where all threads wait:
 // for memory that nobody changes, for a time, or for each other.
@@ -296,6 +307,14 @@ func (m *Machine) wake() bool {
 			m.unpark(len(m.parked) - 1)
 		}
 	}
+	for i := len(m.parked) - 1; i >= 0 && m.outside != 0; i-- {
+		t := m.parked[i]
+		if t.outside&m.outside != 0 || m.outside&looksAtClock != 0 && t.tries < maxTries {
+			t.tries++
+			m.unpark(i)
+		}
+	}
+	m.outside = 0
 	return len(m.ready) > 0
 }
 
@@ -313,7 +332,7 @@ func (m *Machine) Deadline() (at time.Duration, ok bool) {
 func (m *Machine) Jump(to time.Duration) {
 	if to > m.now {
 		m.now = to
-		m.changes++
+		m.outside |= looksAtClock
 	}
 }
 

@@ -182,8 +182,14 @@ func (t *thread) memory(in *instr, a *access) bool {
 	case a.strong:
 		t.polled = p
 		t.look(64)
+		if s.Device < 0 {
+			t.outside |= looksAtHost
+		}
 	default:
 		t.look(1)
+		if s.Device < 0 {
+			t.outside |= looksAtHost
+		}
 	}
 	return true
 }

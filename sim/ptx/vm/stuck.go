@@ -29,6 +29,18 @@ func (m *Machine) Quiet() bool {
 // Stuck describes who waits for whom, on every device.
 func (m *Machine) Stuck() *Fault { return m.stuck("deadlock") }
 
+// Endless is the fault of kernels that run on and on, at an instruction of one
+// of them.
+func (m *Machine) Endless(steps uint64) *Fault {
+	what := fmt.Sprintf("still running after %d instructions", steps)
+	for _, list := range [][]*thread{m.ready, m.parked, m.asleep} {
+		if len(list) > 0 {
+			return list[0].blame(gpu.LaunchTimeout, what)
+		}
+	}
+	return &Fault{Code: gpu.LaunchTimeout, Rank: -1, What: what}
+}
+
 // wait is why one thread does not go on.
 type wait struct {
 	t    *thread
@@ -64,7 +76,7 @@ func (m *Machine) stuck(what string) *Fault {
 		}
 		seen[w.t.b.id] = true
 	}
-	f := &Fault{Code: gpu.LaunchTimeout, What: what + ": " + strings.Join(lines, "; ")}
+	f := &Fault{Code: gpu.LaunchTimeout, Rank: -1, What: what + ": " + strings.Join(lines, "; ")}
 	if c := m.cycle(on); len(c) > 0 {
 		f.What += "; the cycle is " + strings.Join(c, " -> ")
 	}

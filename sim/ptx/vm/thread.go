@@ -29,6 +29,8 @@ type thread struct {
 	// reads 64, weak loads 1. Changes is what Machine.changes then was.
 	spin    int
 	changes uint64
+	outside uint8 // what else it has looked at since then
+	tries   int   // how often time has woken it since then
 	stale   int
 	wake    time.Duration
 	local   *Store
@@ -209,6 +211,7 @@ func (t *thread) special(s special) uint64 {
 	}
 	b.m.clocked = true
 	t.look(64)
+	t.outside |= looksAtClock
 	switch s {
 	case sGlobalTimer:
 		return uint64(b.m.now)
@@ -222,7 +225,7 @@ func (t *thread) special(s special) uint64 {
 // changed is set aside.
 func (t *thread) look(weight int) {
 	if t.changes != t.b.m.changes {
-		t.changes, t.spin = t.b.m.changes, 0
+		t.changes, t.spin, t.outside, t.tries = t.b.m.changes, 0, 0, 0
 	}
 	if t.spin += weight; t.spin >= patience {
 		t.state = parked
