@@ -35,7 +35,7 @@ func TestKernelFile(t *testing.T) {
 			require.Zero(t, r.GuardHits)
 		}
 	}
-	got := compare("sweep", "--left", "sim:tandem", "--right", kernel, "--dtypes", "f32", "--ops", "sum", "--ranks", "2,5", "--counts", "1,64,301", "--modes", "default", "--in-place", "false")
+	got := compare("sweep", "--left", "sim:tandem", "--right", kernel, "--collectives", "all_reduce", "--dtypes", "f32", "--ops", "sum", "--ranks", "2,5", "--counts", "1,64,301", "--modes", "default", "--in-place", "false")
 	require.Equal(t, exitHolds, got.code, got.stderr)
 	require.Contains(t, got.stdout, " 0 diverge, 0 refused")
 }
