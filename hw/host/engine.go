@@ -48,6 +48,12 @@ type Queuer interface {
 	Queue(call *api.Call, mem []Buffers, streams []gpu.Stream) error
 }
 
+// Explainer is an Engine that can say more of a failure of the driver than the
+// driver does.
+type Explainer interface {
+	Explain(err error) error
+}
+
 // Allocator is an Engine whose buffers must come from it.
 type Allocator interface {
 	// Alloc gives as many bytes of device memory on every GPU.

@@ -149,6 +149,9 @@ func (t *Team) stopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &api.Aborted{Cause: -1, Reason: "the caller stopped waiting: " + context.Cause(ctx).Error()}
 	}
+	if e, ok := t.engine.(Explainer); ok {
+		return e.Explain(err)
+	}
 	return err
 }
 

@@ -87,12 +87,9 @@ func (c *config) admitEntry(call *api.Call) error {
 	return nil
 }
 
-// pairStore refuses the call whose kernel would store two bf16 as a 4-byte word
-// at an address that is no multiple of 4.
-func (c *config) pairStore(call *api.Call, rank int, dst uint64) error {
-	if c.allowFault || dst%4 == 0 || !c.storesPairs(call) {
-		return nil
-	}
+// refusePairs refuses the call whose kernel would store two bf16 as a 4-byte
+// word at an address that is no multiple of 4.
+func (c *config) refusePairs(rank int, dst uint64) error {
 	return c.refuse(fmt.Sprintf("all_reduce of bf16 to 0x%x on rank %d", dst, rank), "one block stores bf16 pairs as 4-byte words whatever the address: a misaligned address, which loses the context and hangs the peers",
 		"an output at a multiple of 4 bytes, or allow_fault=1 in a process of its own")
 }

@@ -1,6 +1,7 @@
 package rlkernel
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,6 +32,7 @@ type Engine struct {
 	arrive     time.Duration
 	progress   time.Duration
 	fault      *Fault
+	doomed     *api.Fault // that the last call bound ends in
 }
 
 // Admit says whether the class takes a call.
@@ -51,17 +53,35 @@ func (e *Engine) Table(*api.Call, []host.Buffers) []byte { return nil }
 // Bind makes the launches of a call. Those that one rank would not survive are
 // refused before any.
 func (e *Engine) Bind(call *api.Call, mem []host.Buffers, _ []gpu.Ptr) (host.Bound, error) {
+	e.doomed = nil
 	for rank, lanes := range mem {
 		for lane, b := range lanes {
 			if err := e.checkBuffers(call, rank, lane, b); err != nil {
 				return nil, err
 			}
 		}
-		if err := e.config.pairStore(call, rank, uint64(mem[rank][0].Dst)); err != nil {
-			return nil, err
+		dst := uint64(lanes[0].Dst)
+		if dst%4 == 0 || !e.config.storesPairs(call) {
+			continue
+		}
+		if !e.config.allowFault {
+			return nil, e.config.refusePairs(rank, dst)
+		}
+		if e.doomed == nil {
+			e.doomed = &api.Fault{Kind: api.FaultMisaligned, Rank: rank, Detail: fmt.Sprintf("bf16 pairs are stored as 4-byte words, and the output at 0x%x is no multiple of 4; the context is lost", dst)}
 		}
 	}
 	return e.bound(call, mem, e.config.schedule(call)), nil
+}
+
+// Explain names the rank whose store was misaligned, where the driver does not.
+func (e *Engine) Explain(err error) error {
+	var known *api.Fault
+	var failed *gpu.Error
+	if e.doomed == nil || errors.As(err, &known) || !errors.As(err, &failed) || failed.Code != gpu.MisalignedAddress {
+		return err
+	}
+	return e.doomed
 }
 
 func (e *Engine) bound(call *api.Call, mem []host.Buffers, ls []launch) host.Bound {
