@@ -10,6 +10,7 @@ import "embed"
 
 //go:generate ./generate.sh tandem.ptx
 //go:generate ./generate.sh rlkernel.ptx
+//go:generate ./generate.sh meter.ptx
 
 // Tandem is the module of the tandem collectives: the kernels tandem_reduce and
 // tandem_copy.
@@ -23,6 +24,12 @@ var Tandem []byte
 //
 //go:embed rlkernel.ptx
 var RLKernel []byte
+
+// Meter is the module that measures: the kernels meter_barrier, meter_empty,
+// meter_spin and meter_copy.
+//
+//go:embed meter.ptx
+var Meter []byte
 
 // Sources are the kernels' sources, under src: what host code must agree with
 // is written there, and a test binary is carried to machines without them.
