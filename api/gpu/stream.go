@@ -79,6 +79,15 @@ type GraphExec interface {
 	Destroy() error
 }
 
+// EventNodes is implemented by streams whose graphs can hold a record of an event
+// as a node, which every launch of the graph reaches anew. A plain Record in a
+// capture only orders.
+type EventNodes interface {
+	Stream
+	// RecordNode adds the record to the capture under way.
+	RecordNode(e Event) error
+}
+
 // NativeStream is implemented by the streams of a driver that other libraries in
 // the process can use too.
 type NativeStream interface {

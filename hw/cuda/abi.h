@@ -101,6 +101,7 @@ _Static_assert(sizeof(CUmulticastObjectProp) == 32, "as in cuda.h");
 	X(cuEventCreate, (CUevent *e, unsigned int flags), (e, flags)) \
 	X(cuEventDestroy_v2, (CUevent e), (e)) \
 	X(cuEventRecord, (CUevent e, CUstream s), (e, s)) \
+	X(cuEventRecordWithFlags, (CUevent e, CUstream s, unsigned int flags), (e, s, flags)) \
 	X(cuEventQuery, (CUevent e), (e)) \
 	X(cuEventElapsedTime, (float *ms, CUevent start, CUevent end), (ms, start, end)) \
 	X(cuModuleLoadDataEx, (CUmodule *m, const void *image, unsigned int n, int *options, void **values), (m, image, n, options, values)) \

@@ -384,3 +384,22 @@ func BenchmarkLaunch(b *testing.B) {
 		}
 	}
 }
+
+// TestRecordNode: a record in a graph needs a capture to be in.
+func TestRecordNode(t *testing.T) {
+	f := newFake(t, "")
+	d := f.open(t, Options{})
+	c := f.context(t, d, 0)
+	s, err := c.NewStream(gpu.StreamOptions{})
+	require.NoError(t, err)
+	end(t, s.Destroy)
+	e, err := c.NewEvent(gpu.EventOptions{Timing: true})
+	require.NoError(t, err)
+	end(t, e.Destroy)
+	require.ErrorIs(t, s.(gpu.EventNodes).RecordNode(e), gpu.ErrCapture)
+	require.NoError(t, s.BeginCapture())
+	require.NoError(t, s.(gpu.EventNodes).RecordNode(e))
+	g, err := s.EndCapture()
+	require.NoError(t, err)
+	require.NoError(t, g.Destroy())
+}

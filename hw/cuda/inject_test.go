@@ -111,8 +111,16 @@ func (s *scene) graphs(_ gpu.Driver, c gpu.Context) error {
 		return err
 	}
 	s.later(st.Destroy)
+	e, err := c.NewEvent(gpu.EventOptions{Timing: true})
+	if err != nil {
+		return err
+	}
+	s.later(e.Destroy)
 	if err := st.BeginCapture(); err != nil {
 		return err
+	}
+	if err := st.(gpu.EventNodes).RecordNode(e); err != nil {
+		return err // for Destroy to end
 	}
 	g, err := st.EndCapture()
 	if err != nil {

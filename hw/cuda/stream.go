@@ -17,6 +17,7 @@ package cuda
 #cgo nocallback call_cuEventCreate
 #cgo nocallback call_cuEventDestroy_v2
 #cgo nocallback call_cuEventRecord
+#cgo nocallback call_cuEventRecordWithFlags
 #cgo nocallback call_cuEventQuery
 #cgo noescape call_cuEventElapsedTime
 #cgo nocallback call_cuEventElapsedTime
@@ -182,6 +183,29 @@ func (s *stream) Record(e gpu.Event) error {
 		return err
 	}
 	if rc := C.call_cuEventRecord(s.c.d.table, s.c.ctx, v.e, h); rc != 0 {
+		return s.c.fail(rc, call, "an event of %v", v.c)
+	}
+	return nil
+}
+
+// recordExternal makes a record of a capture a node of its graph.
+const recordExternal = 1
+
+// RecordNode puts a record into the graph that the stream captures.
+func (s *stream) RecordNode(e gpu.Event) error {
+	const call = "cuEventRecordWithFlags"
+	h, err := s.live(call)
+	if err != nil {
+		return err
+	}
+	v, err := s.c.d.ownEvent(call, e)
+	if err != nil {
+		return err
+	}
+	if !s.capturing {
+		return gpu.Refuse(call, gpu.ErrCapture, "the stream captures nothing, so there is no graph for the record to be a node of")
+	}
+	if rc := C.call_cuEventRecordWithFlags(s.c.d.table, s.c.ctx, v.e, h, recordExternal); rc != 0 {
 		return s.c.fail(rc, call, "an event of %v", v.c)
 	}
 	return nil

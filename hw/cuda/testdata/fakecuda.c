@@ -210,6 +210,7 @@ CUresult cuStreamIsCapturing(uintptr_t s, int *v) { BOUND; struct object *o = us
 CUresult cuEventCreate(uintptr_t *e, unsigned f) { (void)f; BOUND; *e = (uintptr_t)make(EVENT, current); LEAVE(0); }
 CUresult cuEventDestroy_v2(uintptr_t e) { BOUND; LEAVE(drop(__func__, e, EVENT, 1)); }
 CUresult cuEventRecord(uintptr_t e, uintptr_t s) { BOUND; LEAVE(use(__func__, e, EVENT, 1) ? queue(__func__, s) : 400); }
+CUresult cuEventRecordWithFlags(uintptr_t e, uintptr_t s, unsigned flags) { BOUND; LEAVE(use(__func__, e, EVENT, 1) && flags == 1 ? queue(__func__, s) : 400); }
 CUresult cuEventQuery(uintptr_t e) { BOUND; LEAVE(use(__func__, e, EVENT, 1) ? (page->busy ? 600 : 0) : 400); }
 CUresult cuEventElapsedTime(float *ms, uintptr_t a, uintptr_t b) { BOUND; *ms = 1.5f; LEAVE(use(__func__, a, EVENT, 1) && use(__func__, b, EVENT, 1) ? 0 : 400); }
 
