@@ -61,25 +61,15 @@ func (t *Team) Capture(ctx context.Context, calls []api.Call, mem [][]api.Memory
 
 func (c *Captured) record(bound []ready) error {
 	t := c.team
-	for _, s := range t.streams {
-		if err := s.BeginCapture(); err != nil {
-			return errors.Join(err, c.abandonCaptures())
+	graphs, err := t.captureAll(func() error {
+		for _, b := range bound {
+			if err := t.launch(b); err != nil {
+				return err
+			}
 		}
-	}
-	for _, b := range bound {
-		if err := t.launch(b); err != nil {
-			return errors.Join(err, c.abandonCaptures())
-		}
-	}
-	var graphs []gpu.Graph
-	var errs []error
-	for _, s := range t.streams {
-		g, err := s.EndCapture()
-		errs = append(errs, err)
-		if err == nil {
-			graphs = append(graphs, g)
-		}
-	}
+		return nil
+	})
+	errs := []error{err}
 	for i, g := range graphs {
 		if errors.Join(errs...) == nil {
 			e, err := g.Instantiate()
@@ -94,14 +84,38 @@ func (c *Captured) record(bound []ready) error {
 	return errors.Join(errs...)
 }
 
+// captureAll captures what is queued on the streams, a graph for each. The graphs
+// are the caller's to destroy, those of a failed capture too.
+func (t *Team) captureAll(queue func() error) ([]gpu.Graph, error) {
+	for _, s := range t.streams {
+		if err := s.BeginCapture(); err != nil {
+			t.abandonCaptures()
+			return nil, err
+		}
+	}
+	if err := queue(); err != nil {
+		t.abandonCaptures()
+		return nil, err
+	}
+	var graphs []gpu.Graph
+	var errs []error
+	for _, s := range t.streams {
+		g, err := s.EndCapture()
+		errs = append(errs, err)
+		if err == nil {
+			graphs = append(graphs, g)
+		}
+	}
+	return graphs, errors.Join(errs...)
+}
+
 // abandonCaptures ends the captures of all streams and throws them away.
-func (c *Captured) abandonCaptures() error {
-	for _, s := range c.team.streams {
+func (t *Team) abandonCaptures() {
+	for _, s := range t.streams {
 		if g, err := s.EndCapture(); err == nil {
 			_ = g.Destroy()
 		}
 	}
-	return nil
 }
 
 // Replay copies the images in, launches the graphs, waits and copies out.

@@ -30,6 +30,7 @@ type Team struct {
 	closed   bool
 	released bool
 	captured map[*Captured]bool
+	timed    map[*timed]bool
 }
 
 // Config is what NewTeam needs.
@@ -46,7 +47,7 @@ type Config struct {
 // NewTeam makes a team of an engine that is ready.
 func NewTeam(c Config) *Team {
 	t := &Team{spec: c.Spec, machine: c.Machine, clock: c.Machine.Driver.Clock(), gpus: c.GPUs, streams: c.Streams,
-		place: c.Place, engine: c.Engine, captured: make(map[*Captured]bool)}
+		place: c.Place, engine: c.Engine, captured: make(map[*Captured]bool), timed: make(map[*timed]bool)}
 	for r := range c.Place {
 		t.members = append(t.members, &member{t, r})
 	}
@@ -247,6 +248,9 @@ func (t *Team) release() error {
 	var errs []error
 	for c := range t.captured {
 		errs = append(errs, c.free())
+	}
+	for m := range t.timed {
+		errs = append(errs, m.release(t.poison != nil))
 	}
 	poisoned := t.poison != nil
 	errs = append(errs, t.releaseArenas(t.arenas), t.engine.Release(poisoned))

@@ -94,8 +94,11 @@ func (c *gpuContext) NewStream(gpu.StreamOptions) (gpu.Stream, error) {
 	return &stream{c: c, entry: c.d.ledger.Add(gpu.KindStream, nil)}, nil
 }
 
-func (c *gpuContext) NewEvent(gpu.EventOptions) (gpu.Event, error) {
-	return nil, gpu.Refuse("cuEventCreate", gpu.ErrUnsupported, "the stand-in has no events")
+func (c *gpuContext) NewEvent(o gpu.EventOptions) (gpu.Event, error) {
+	if err := c.d.enter("cuEventCreate"); err != nil {
+		return nil, err
+	}
+	return &event{c.d, o.Timing, 0, c.d.ledger.Add(gpu.KindEvent, nil)}, nil
 }
 
 func (c *gpuContext) LoadModule(string, []byte) (gpu.Module, error) {
@@ -152,6 +155,11 @@ func (f *function) Name() string { return f.name }
 func (f *function) Attributes() gpu.FunctionAttributes {
 	return gpu.FunctionAttributes{MaxThreads: 1024}
 }
-func (f *function) Params() []gpu.Param               { return f.d.Params }
+func (f *function) Params() []gpu.Param {
+	if p, ok := f.d.ParamsOf[f.name]; ok {
+		return p
+	}
+	return f.d.Params
+}
 func (f *function) SetDynamicShared(int) error        { return nil }
 func (f *function) BlocksPerSM(int, int) (int, error) { return 1, nil }

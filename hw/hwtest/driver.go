@@ -17,8 +17,10 @@ type Kernel func(d *Driver, device int, l gpu.Launch)
 type Driver struct {
 	// Kernels are the functions of every module, by name.
 	Kernels map[string]Kernel
-	// Params are the sizes of the parameters of the kernels.
-	Params []gpu.Param
+	// Params are the sizes of the parameters of the kernels, but for those that
+	// ParamsOf has by name.
+	Params   []gpu.Param
+	ParamsOf map[string][]gpu.Param
 	// Peers tells whether a device reaches another; nil is always.
 	Peers func(from, to int) bool
 	// Info changes what devices say of themselves.
@@ -117,6 +119,9 @@ func (c clock) Sleep(t time.Duration) {
 	defer c.d.mu.Unlock()
 	c.d.now += max(t, time.Microsecond)
 }
+
+// Pass lets virtual time pass, as a kernel that takes so long does.
+func (d *Driver) Pass(t time.Duration) { clock{d}.Sleep(t) }
 
 // Counts is what lives.
 func (d *Driver) Counts() gpu.Counts { return d.ledger.Counts() }

@@ -1,6 +1,8 @@
 package hwtest
 
 import (
+	"time"
+
 	"example.com/tandem/api/gpu"
 )
 
@@ -101,7 +103,50 @@ func (s *stream) Set32(dst gpu.Ptr, value uint32, n uint64) error {
 	return gpu.Refuse("cuMemsetD32Async", gpu.ErrUnsupported, "the stand-in has it not")
 }
 
-func (s *stream) Record(gpu.Event) error    { return nil }
+// event is a moment of virtual time.
+type event struct {
+	d      *Driver
+	timing bool
+	at     time.Duration
+	entry  *gpu.Entry
+}
+
+func (e *event) Query() (bool, error) { return true, nil }
+
+func (e *event) Since(earlier gpu.Event) (time.Duration, error) {
+	from := earlier.(*event)
+	if !e.timing || !from.timing {
+		return 0, gpu.Refuse("cuEventElapsedTime", gpu.ErrInvalid, "an event was made without timing")
+	}
+	return e.at - from.at, nil
+}
+
+func (e *event) Destroy() error {
+	e.entry.Release()
+	return nil
+}
+
+func (s *stream) record(v gpu.Event) error {
+	e := v.(*event)
+	return s.do("cuEventRecord", func() { e.at = clock{s.c.d}.Now() })
+}
+
+// Record in a capture only orders, so that a graph does not set the event.
+func (s *stream) Record(e gpu.Event) error {
+	if s.capture {
+		return nil
+	}
+	return s.record(e)
+}
+
+// RecordNode sets the event at each launch of the graph.
+func (s *stream) RecordNode(e gpu.Event) error {
+	if !s.capture {
+		return gpu.Refuse("cuEventRecordWithFlags", gpu.ErrCapture, "no capture is under way")
+	}
+	return s.record(e)
+}
+
 func (s *stream) WaitEvent(gpu.Event) error { return nil }
 
 func (s *stream) BeginCapture() error {
