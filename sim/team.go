@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/tandem/api"
-	"example.com/tandem/sim/arith"
 	"example.com/tandem/sim/machine"
 )
 
@@ -29,7 +28,7 @@ var _ api.Team = (*Team)(nil)
 func newTeam(spec api.Spec, cfg api.TeamConfig, s Session) *Team {
 	return &Team{
 		spec: spec, cfg: cfg, session: s,
-		machine: machine.New(machine.Config{Ranks: cfg.Ranks, Arrive: cfg.Arrive, Progress: cfg.Progress, Reduce: arith.Reduce}),
+		machine: machine.New(machine.Config{Ranks: cfg.Ranks, Arrive: cfg.Arrive, Progress: cfg.Progress}),
 	}
 }
 

@@ -11,10 +11,6 @@ import (
 
 //go:generate sh -c "cd asmgen && go run . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg arith"
 
-// The kernels work in units of 16 elements; what is left of a range is done by
-// the portable ones.
-const unit = 16
-
 // group is the most sources of one kernel call: more streams than a first-level cache has
 // ways evict each other where they lie a power of two apart.
 const group = 8
@@ -30,8 +26,9 @@ func assembly() string {
 }
 
 type (
-	foldKernel func(dst, acc []byte, srcs [][]byte)
-	treeKernel func(dst []byte, srcs [][]byte)
+	foldKernel   func(dst, acc []byte, srcs [][]byte)
+	treeKernel   func(dst []byte, srcs [][]byte)
+	streamKernel func(dst []byte, srcs [][]byte, to, from []byte)
 )
 
 // kernels are those of one operation on elements of a type in accumulators of a
@@ -40,6 +37,7 @@ type kernels struct {
 	fold         foldKernel
 	last         foldKernel // from accumulators to elements
 	tree4, tree8 treeKernel
+	stream8      streamKernel // tree8 that copies meanwhile
 }
 
 type kernelKey struct {
@@ -48,21 +46,21 @@ type kernelKey struct {
 }
 
 var floatKernels = map[kernelKey]kernels{
-	{num.BF16, num.BF16, false}: {foldSumBF16, nil, tree4SumBF16, tree8SumBF16},
-	{num.F16, num.F16, false}:   {foldSumF16, nil, tree4SumF16, tree8SumF16},
-	{num.F32, num.F32, false}:   {foldSumF32, nil, tree4SumF32, tree8SumF32},
-	{num.F64, num.F64, false}:   {foldSumF64, nil, tree4SumF64, tree8SumF64},
-	{num.F32, num.BF16, false}:  {foldSumBF16ToF32, foldSumBF16ByF32, tree4SumBF16ToF32, tree8SumBF16ToF32},
-	{num.F32, num.F16, false}:   {foldSumF16ToF32, foldSumF16ByF32, tree4SumF16ToF32, tree8SumF16ToF32},
+	{num.BF16, num.BF16, false}: {foldSumBF16, nil, tree4SumBF16, tree8SumBF16, stream8SumBF16},
+	{num.F16, num.F16, false}:   {foldSumF16, nil, tree4SumF16, tree8SumF16, stream8SumF16},
+	{num.F32, num.F32, false}:   {foldSumF32, nil, tree4SumF32, tree8SumF32, stream8SumF32},
+	{num.F64, num.F64, false}:   {foldSumF64, nil, tree4SumF64, tree8SumF64, nil},
+	{num.F32, num.BF16, false}:  {foldSumBF16ToF32, foldSumBF16ByF32, tree4SumBF16ToF32, tree8SumBF16ToF32, stream8SumBF16ToF32},
+	{num.F32, num.F16, false}:   {foldSumF16ToF32, foldSumF16ByF32, tree4SumF16ToF32, tree8SumF16ToF32, stream8SumF16ToF32},
 	{num.F64, num.BF16, false}:  {fold: foldSumBF16ToF64},
 	{num.F64, num.F16, false}:   {fold: foldSumF16ToF64},
 	{num.F64, num.F32, false}:   {fold: foldSumF32ToF64},
-	{num.BF16, num.BF16, true}:  {foldProdBF16, nil, tree4ProdBF16, tree8ProdBF16},
-	{num.F16, num.F16, true}:    {foldProdF16, nil, tree4ProdF16, tree8ProdF16},
-	{num.F32, num.F32, true}:    {foldProdF32, nil, tree4ProdF32, tree8ProdF32},
-	{num.F64, num.F64, true}:    {foldProdF64, nil, tree4ProdF64, tree8ProdF64},
-	{num.F32, num.BF16, true}:   {foldProdBF16ToF32, foldProdBF16ByF32, tree4ProdBF16ToF32, tree8ProdBF16ToF32},
-	{num.F32, num.F16, true}:    {foldProdF16ToF32, foldProdF16ByF32, tree4ProdF16ToF32, tree8ProdF16ToF32},
+	{num.BF16, num.BF16, true}:  {foldProdBF16, nil, tree4ProdBF16, tree8ProdBF16, nil},
+	{num.F16, num.F16, true}:    {foldProdF16, nil, tree4ProdF16, tree8ProdF16, nil},
+	{num.F32, num.F32, true}:    {foldProdF32, nil, tree4ProdF32, tree8ProdF32, nil},
+	{num.F64, num.F64, true}:    {foldProdF64, nil, tree4ProdF64, tree8ProdF64, nil},
+	{num.F32, num.BF16, true}:   {foldProdBF16ToF32, foldProdBF16ByF32, tree4ProdBF16ToF32, tree8ProdBF16ToF32, nil},
+	{num.F32, num.F16, true}:    {foldProdF16ToF32, foldProdF16ByF32, tree4ProdF16ToF32, tree8ProdF16ToF32, nil},
 	{num.F64, num.BF16, true}:   {fold: foldProdBF16ToF64},
 	{num.F64, num.F16, true}:    {fold: foldProdF16ToF64},
 	{num.F64, num.F32, true}:    {fold: foldProdF32ToF64},
@@ -190,6 +188,7 @@ func assembled(accSize, size int, k kernels, rest steps) steps {
 				treeRest(rest, n, accSize, size, dst, srcs)
 			}
 		}
+		s.treeStream = k.stream8
 	}
 	return s
 }
@@ -208,6 +207,9 @@ func lastOf(k foldKernel, accSize, size int, rest steps, narrow func(dst, acc []
 		}
 	}
 }
+
+// streams reports whether stores can pass the caches by.
+func streams() bool { return hasAssembly }
 
 // foldRest folds the elements from n on, fewer than a unit, into dst, which may
 // be part of any of the sources and is written last.

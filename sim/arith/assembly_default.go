@@ -9,6 +9,12 @@ import "example.com/tandem/api/num"
 // assembly says what kernels there are besides the portable ones.
 func assembly() string { return "none" }
 
+func streams() bool { return false }
+
+func stream(dst, src []byte) { copy(dst, src) }
+
+func settle() {}
+
 func (o Options) assemblySteps(acc, d num.DType, op num.Op) steps { return steps{} }
 
 func (o Options) assemblyMinMax(d num.DType, s num.Scheme) steps { return steps{} }

@@ -2,6 +2,10 @@ package arith
 
 import "example.com/tandem/api/num"
 
+// The kernels in assembly work in units of 16 elements; what is left of a range is
+// done by the portable ones.
+const unit = 16
+
 // steps are the kernels that combine sources into accumulators. Any operand of a
 // kernel may be its destination too.
 type steps struct {
@@ -17,6 +21,10 @@ type steps struct {
 	last func(dst, acc []byte, srcs [][]byte)
 	// tree is acc = the balanced tree over 4 or 8 sources; it may be nil.
 	tree func(acc []byte, srcs [][]byte)
+	// treeStream is tree over 8 sources that copies from to to meanwhile, past the
+	// caches, 8 bytes for every byte of one source. It takes whole units and a to
+	// that lies at a multiple of 32; it may be nil.
+	treeStream func(acc []byte, srcs [][]byte, to, from []byte)
 	// group is how many sources a kernel takes at most, 2 or more.
 	group int
 	// anyOrder says that the order of the sources makes no difference.
@@ -69,6 +77,7 @@ type bench struct {
 	bufs     [][]byte // of accumulators
 	leaves   [][]byte // of elements
 	terms    [][]byte // the sources at hand, prepared
+	out      outflow  // what is on its way to the destinations
 }
 
 // buf is the accumulator buffer of a level of the tree.
@@ -77,6 +86,14 @@ func (b *bench) buf(level, bytes int) []byte {
 		b.bufs = append(b.bufs, make([]byte, b.elements*b.acc.Size()))
 	}
 	return b.bufs[level][:bytes]
+}
+
+// kernel is what reduces one tile.
+func (b *bench) kernel() func(dst []byte, srcs [][]byte) {
+	if b.plan.tiles != nil {
+		return b.plan.tiles(b.elements)
+	}
+	return b.reduce
 }
 
 // reduce reduces one tile. dst, which may be a source, is written by the last
@@ -159,7 +176,7 @@ func (b *bench) balanced(out []byte, srcs [][]byte, level int) {
 		b.steps.first(out, b.prepared(srcs)) // up to 3 the tree is linear
 		return
 	case b.fused == nil && b.steps.tree != nil && (n == 4 || n == 8):
-		b.steps.tree(out, b.prepared(srcs))
+		b.treeOf(out, b.prepared(srcs))
 		return
 	}
 	at := n - 1
@@ -177,4 +194,16 @@ func (b *bench) balanced(out []byte, srcs [][]byte, level int) {
 	right := b.buf(level+1, len(out))
 	b.balanced(right, srcs[at:], level+1)
 	b.steps.join(out, left, right)
+}
+
+// treeOf combines 4 or 8 sources, and sends on a part of the last tiles if that
+// can be done at once.
+func (b *bench) treeOf(out []byte, srcs [][]byte) {
+	if len(srcs) == 8 && b.steps.treeStream != nil && len(out)%(unit*b.acc.Size()) == 0 {
+		if to, from := b.out.next(8 * len(srcs[0])); to != nil {
+			b.steps.treeStream(out, srcs, to, from)
+			return
+		}
+	}
+	b.steps.tree(out, srcs)
 }

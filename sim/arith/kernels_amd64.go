@@ -686,6 +686,45 @@ func foldMoreF32(dst []byte, acc []byte, srcs [][]byte)
 //go:noescape
 func foldMoreF64(dst []byte, acc []byte, srcs [][]byte)
 
+// stream copies src to dst with stores that pass the caches by. dst lies at a multiple
+// of 32 bytes, and len(src) is a multiple of 128. Call settle when all is copied.
+//
+//go:noescape
+func stream(dst []byte, src []byte)
+
+// settle orders the stores that passed the caches by before all later ones.
+func settle()
+
+// stream8SumBF16 is tree8SumBF16, and copies from to
+// to as stream does: 8 bytes for every byte of one source.
+//
+//go:noescape
+func stream8SumBF16(dst []byte, srcs [][]byte, to []byte, from []byte)
+
+// stream8SumF16 is tree8SumF16, and copies from to
+// to as stream does: 8 bytes for every byte of one source.
+//
+//go:noescape
+func stream8SumF16(dst []byte, srcs [][]byte, to []byte, from []byte)
+
+// stream8SumF32 is tree8SumF32, and copies from to
+// to as stream does: 8 bytes for every byte of one source.
+//
+//go:noescape
+func stream8SumF32(dst []byte, srcs [][]byte, to []byte, from []byte)
+
+// stream8SumBF16ToF32 is tree8SumBF16ToF32, and copies from to
+// to as stream does: 8 bytes for every byte of one source.
+//
+//go:noescape
+func stream8SumBF16ToF32(dst []byte, srcs [][]byte, to []byte, from []byte)
+
+// stream8SumF16ToF32 is tree8SumF16ToF32, and copies from to
+// to as stream does: 8 bytes for every byte of one source.
+//
+//go:noescape
+func stream8SumF16ToF32(dst []byte, srcs [][]byte, to []byte, from []byte)
+
 // narrowBF16Nearest is, with dst as a slice of bf16, src of f32 and len(dst) a multiple of 16,
 //
 //	for i := range dst {

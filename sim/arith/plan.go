@@ -23,19 +23,22 @@ type plan struct {
 
 // run reduces one range, tile by tile.
 func (p *plan) run(dst []byte, srcs [][]byte) {
-	elements := min(len(dst)/p.d.Size(), tileElements)
-	reduce := (&bench{plan: p, elements: elements}).reduce
-	if p.tiles != nil {
-		reduce = p.tiles(elements)
-	}
+	p.runner(min(len(dst)/p.d.Size(), tileElements))(dst, srcs)
+}
+
+// runner reduces ranges, tile by tile of so many elements, with buffers that stay.
+func (p *plan) runner(elements int) func(dst []byte, srcs [][]byte) {
+	reduce := (&bench{plan: p, elements: elements}).kernel()
 	step := elements * p.d.Size()
-	part := make([][]byte, len(srcs))
-	for lo := 0; lo < len(dst); lo += step {
-		hi := min(lo+step, len(dst))
-		for i, src := range srcs {
-			part[i] = src[lo:hi]
+	part := make([][]byte, p.n)
+	return func(dst []byte, srcs [][]byte) {
+		for lo := 0; lo < len(dst); lo += step {
+			hi := min(lo+step, len(dst))
+			for i, src := range srcs {
+				part[i] = src[lo:hi]
+			}
+			reduce(dst[lo:hi], part)
 		}
-		reduce(dst[lo:hi], part)
 	}
 }
 

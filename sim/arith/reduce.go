@@ -15,6 +15,7 @@ type Options struct {
 	Workers int
 	// Portable keeps to the portable kernels where there is assembly too.
 	Portable bool
+	past     bool // for tests: write past the caches, however short a range is
 }
 
 const (

@@ -22,11 +22,11 @@ func (m *Machine) data(a *agent, s *Step) (ready bool, err error) {
 		return false, nil
 	}
 	if s.Bytes > 0 {
-		for i := range s.Srcs {
-			if err := m.touchRef(a, s, s.Srcs[i], false); err != nil {
-				return false, err
-			}
+		m.order.begin(len(m.trace))
+		if err := m.touchSources(a, s); err != nil {
+			return false, err
 		}
+		m.source(s)
 		if s.Dst.Space == Line {
 			if err := m.setLines(a, s, flag); err != nil {
 				return false, err
@@ -35,7 +35,7 @@ func (m *Machine) data(a *agent, s *Step) (ready bool, err error) {
 			return false, err
 		}
 		if s.Kind != Stamp {
-			m.trace = append(m.trace, move{a.id, uint32(a.pc)})
+			m.record(a, s)
 		}
 		m.guarded = m.guarded || s.SumBelow != 0
 	}
@@ -191,7 +191,35 @@ func (m *Machine) touchRef(a *agent, s *Step, r Ref, store bool) error {
 	return nil
 }
 
-// touchAll records a multicast access once for all ranks.
+// touchSources records the loads of a step.
+func (m *Machine) touchSources(a *agent, s *Step) error {
+	if m.everywhere(s.Srcs) {
+		m.multicast = false
+		return m.touchAll(a, s, s.Srcs[0], touch{agent: a.id, time: a.time, step: uint32(a.pc)}, false)
+	}
+	for i := range s.Srcs {
+		if err := m.touchRef(a, s, s.Srcs[i], false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// everywhere reports whether sources are one address on every rank, each by an
+// address of its own.
+func (m *Machine) everywhere(srcs []Ref) bool {
+	if !m.symmetric || len(srcs) != m.cfg.Ranks || len(srcs) < 2 || !srcs[0].isUser() {
+		return false
+	}
+	for i, r := range srcs {
+		if want := srcs[0]; r.Rank != int32(i) || r.Space != want.Space || r.Lane != want.Lane || r.Off != want.Off {
+			return false
+		}
+	}
+	return true
+}
+
+// touchAll records an access to one address on all ranks once.
 func (m *Machine) touchAll(a *agent, s *Step, r Ref, t touch, store bool) error {
 	lo := m.mem[0].key(r)
 	hi := lo + s.Bytes

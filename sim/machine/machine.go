@@ -5,13 +5,7 @@ import (
 	"time"
 
 	"example.com/tandem/api"
-	"example.com/tandem/api/num"
-	"example.com/tandem/sim/arith"
 )
-
-// ReduceFunc folds sources of equal length into dst, which may be one of them
-// exactly; sim/arith.Reduce is one.
-type ReduceFunc func(dst []byte, d num.DType, s num.Scheme, srcs ...[]byte)
 
 // Folder is arithmetic that depends on the place of an element, as that of a
 // switch with hidden state may. at is the place in bytes of the first one; dst may
@@ -29,8 +23,6 @@ type Config struct {
 	// Arrive and Progress are the lengths of the deadlines; zero stands for
 	// 60 s and 5 s.
 	Arrive, Progress time.Duration
-	// Reduce is arith.Reduce where nil.
-	Reduce ReduceFunc
 }
 
 // Machine holds what persists between the runs of a team: boxes, lines and
@@ -57,6 +49,11 @@ type Machine struct {
 	before    func(touch) bool
 	step      Step
 	trace     []move
+	batches   []int // where they begin in the trace
+	order     order
+	look      Step
+	jobs      jobs
+	inOrder   bool // for tests: move as scheduled
 	fills     []fill
 	guarded   bool
 	injected  []bool
@@ -66,11 +63,7 @@ type Machine struct {
 	self      []tick
 	srcs      [][]byte
 	dsts      [][]byte
-	part      [][]byte
 }
-
-// move is one data step of the schedule.
-type move struct{ agent, step uint32 }
 
 // fill is poison that scratch must hold before a move reads it.
 type fill struct {
@@ -87,11 +80,12 @@ func New(cfg Config) *Machine {
 	if cfg.Progress == 0 {
 		cfg.Progress = 5 * time.Second
 	}
-	if cfg.Reduce == nil {
-		cfg.Reduce = arith.Reduce
-	}
 	m := &Machine{cfg: cfg, mem: make([]memory, cfg.Ranks), steps: make([]int, cfg.Ranks)}
 	m.before = m.ordered
+	m.all.order = &m.order
+	for r := range m.mem {
+		m.mem[r].follow(&m.order)
+	}
 	return m
 }
 
@@ -172,7 +166,7 @@ func (m *Machine) Run(p Program, mem []api.Memory, opt Options) (*Result, error)
 func (m *Machine) begin(p Program, mem []api.Memory, opt Options) error {
 	m.program, m.opt, m.ctas, m.needs = p, opt, p.CTAs(), p.Needs()
 	m.now, m.version, m.guarded = 0, 1, false
-	m.trace, m.fills = m.trace[:0], m.fills[:0]
+	m.trace, m.batches, m.fills = m.trace[:0], m.batches[:0], m.fills[:0]
 	m.clocks.reset()
 	m.all.reset()
 	m.log.reset(opt.Trace)

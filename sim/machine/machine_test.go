@@ -36,18 +36,7 @@ func each(n Needs, ranks int, f func(rank int) []Step) script {
 	return p
 }
 
-// sumU32 is the plain reduction of these tests: u32, sum.
-func sumU32(dst []byte, _ num.DType, _ num.Scheme, srcs ...[]byte) {
-	for i := 0; i < len(dst); i += 4 {
-		var sum uint32
-		for _, s := range srcs {
-			sum += binary.LittleEndian.Uint32(s[i:])
-		}
-		binary.LittleEndian.PutUint32(dst[i:], sum)
-	}
-}
-
-func newTest(ranks int) *Machine { return New(Config{Ranks: ranks, Reduce: sumU32}) }
+func newTest(ranks int) *Machine { return New(Config{Ranks: ranks}) }
 
 // memories gives every rank n u32 inputs, rank*1000 + index, and a poisoned
 // destination.
@@ -173,7 +162,7 @@ func TestScopeTooNarrowRaces(t *testing.T) {
 	_, err := newTest(2).Run(p, memories(2, 2), Options{})
 	var race *Race
 	require.ErrorAs(t, err, &race)
-	one := New(Config{Ranks: 2, GPUs: []int{0, 0}, Reduce: sumU32})
+	one := New(Config{Ranks: 2, GPUs: []int{0, 0}})
 	_, err = one.Run(p, memories(2, 2), Options{})
 	require.NoError(t, err, "both ranks on one GPU")
 }

@@ -49,6 +49,11 @@ func grown[T any](s []T, n int) []T {
 	return out
 }
 
+// follow tells an order of the accesses.
+func (m *memory) follow(o *order) {
+	m.userShadow.order, m.scratchShadow.order, m.boxShadow.order = o, o, o
+}
+
 // begin readies the memory for a run.
 func (m *memory) begin(user api.Memory) {
 	m.user = user

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"example.com/tandem/api/num"
+	"example.com/tandem/sim/arith"
 )
 
 // moveAll executes the data steps in the order of the schedule.
@@ -14,20 +15,36 @@ func (m *Machine) moveAll() error {
 		}
 	}
 	fills := m.fills
-	agents := m.live()
-	for i, mv := range m.trace {
-		for len(fills) > 0 && fills[0].at == i {
+	for i, lo := range m.batches {
+		hi := len(m.trace)
+		if i+1 < len(m.batches) {
+			hi = m.batches[i+1]
+		}
+		// What scratch holds that nobody wrote is first touched by who reads it.
+		for len(fills) > 0 && fills[0].at < hi {
 			f := fills[0]
 			fillPoison(m.mem[f.rank].scratch[f.lo:f.hi])
 			fills = fills[1:]
 		}
-		a := &agents[mv.agent]
+		if m.inOrder {
+			m.moveInOrder(lo, hi)
+		} else {
+			m.moveBatch(lo, hi)
+		}
+	}
+	return nil
+}
+
+// moveInOrder executes trace[lo:hi] as it was scheduled: the reference for
+// moveBatch.
+func (m *Machine) moveInOrder(lo, hi int) {
+	for _, mv := range m.trace[lo:hi] {
+		a := &m.live()[mv.agent]
 		s := &m.step
 		s.reset()
 		m.program.Step(s, a.rank, a.cta, int(mv.step))
 		m.move(s)
 	}
-	return nil
 }
 
 func fillPoison(b []byte) {
@@ -66,40 +83,13 @@ func (m *Machine) move(s *Step) {
 		}
 		return
 	}
-	if len(m.dsts) == 1 {
-		m.fold(s, m.dsts[0], 0, m.srcs)
-		return
-	}
-	m.reduceToAll(s)
-}
-
-// fold is the arithmetic of a Reduce on a part of its ranges that begins lo bytes
-// into them.
-func (m *Machine) fold(s *Step, dst []byte, lo int64, srcs [][]byte) {
 	if s.Fold != nil {
-		s.Fold.Fold(dst, s.At+lo, srcs...)
-		return
+		s.Fold.Fold(m.dsts[0], s.At, m.srcs...)
+	} else {
+		arith.Reduce(m.dsts[0], s.DType, s.Scheme, m.srcs...)
 	}
-	m.cfg.Reduce(dst, s.DType, s.Scheme, srcs...)
-}
-
-// toAllBytes is how much of a result is spread at a time: it is still in the
-// second-level cache when it is copied.
-const toAllBytes = 128 << 10
-
-// reduceToAll reduces into the first destination and copies from there.
-func (m *Machine) reduceToAll(s *Step) {
-	for lo := int64(0); lo < s.Bytes; lo += toAllBytes {
-		hi := min(lo+toAllBytes, s.Bytes)
-		m.part = m.part[:0]
-		for _, b := range m.srcs {
-			m.part = append(m.part, b[lo:hi])
-		}
-		first := m.dsts[0][lo:hi]
-		m.fold(s, first, lo, m.part)
-		for _, d := range m.dsts[1:] {
-			copy(d[lo:hi], first)
-		}
+	for _, d := range m.dsts[1:] {
+		copy(d, m.dsts[0])
 	}
 }
 

@@ -22,6 +22,7 @@ type cell struct {
 	store  touch
 	load   touch
 	more   int32 // 1 + index of further loads in shadow.more; 0 is none
+	uses   uses
 }
 
 // shadow is the history of one rank's memory, cells sorted and apart.
@@ -29,6 +30,7 @@ type shadow struct {
 	cells []cell
 	more  [][]touch
 	hint  int
+	order *order
 }
 
 func (s *shadow) reset() {
@@ -80,14 +82,15 @@ func (s *shadow) cover(lo, hi int64) (i, j int) {
 }
 
 func (s *shadow) insert(at int, lo, hi int64) {
-	s.cells = slices.Insert(s.cells, at, cell{lo: lo, hi: hi, store: untouched, load: untouched})
+	s.cells = slices.Insert(s.cells, at, cell{lo: lo, hi: hi, store: untouched, load: untouched, uses: unused})
 }
 
 func (s *shadow) split(at int, mid int64) {
 	right := s.cells[at]
 	if right.more > 0 {
-		s.more = append(s.more, slices.Clone(s.more[right.more-1]))
-		right.more = int32(len(s.more))
+		n := s.list()
+		s.more[n-1] = append(s.more[n-1], s.more[right.more-1]...)
+		right.more = n
 	}
 	right.lo = mid
 	s.cells[at].hi = mid
@@ -110,6 +113,7 @@ func (s *shadow) load(lo, hi int64, t touch, before func(touch) bool) (clash, bo
 		if !before(c.store) {
 			return clash{c.store, true, c.lo, c.hi}, true
 		}
+		s.order.load(&c.uses, true)
 		s.addLoad(c, t, before)
 	}
 	return clash{}, false
@@ -124,17 +128,30 @@ func (s *shadow) addLoad(c *cell, t touch, before func(touch) bool) {
 		return
 	}
 	if c.more == 0 {
-		s.more = append(s.more, nil)
-		c.more = int32(len(s.more))
+		c.more = s.list()
 	}
 	list := &s.more[c.more-1]
-	for i, old := range *list {
-		if covers(old) {
+	// To keep one that t stands for does no harm, so only a few are looked at.
+	for i := max(0, len(*list)-fewLoads); i < len(*list); i++ {
+		if covers((*list)[i]) {
 			(*list)[i] = t
 			return
 		}
 	}
 	*list = append(*list, t)
+}
+
+const fewLoads = 4
+
+// list is 1 + the index of a new list of loads.
+func (s *shadow) list() int32 {
+	if n := len(s.more); n < cap(s.more) {
+		s.more = s.more[:n+1]
+		s.more[n] = s.more[n][:0]
+	} else {
+		s.more = append(s.more, nil)
+	}
+	return int32(len(s.more))
 }
 
 // store records a store.
@@ -145,6 +162,7 @@ func (s *shadow) store(lo, hi int64, t touch, before func(touch) bool) (clash, b
 		if x, bad := s.storeClash(c, before); bad {
 			return x, true
 		}
+		s.order.store(&c.uses, true)
 		c.store, c.load, c.more = t, untouched, 0
 	}
 	return clash{}, false
@@ -175,9 +193,12 @@ func (s *shadow) check(lo, hi int64, store bool, before func(touch) bool) (clash
 			if !before(c.store) {
 				return clash{c.store, true, max(lo, c.lo), min(hi, c.hi)}, true
 			}
+			s.order.load(&c.uses, false)
 		} else if x, bad := s.storeClash(c, before); bad {
 			x.lo, x.hi = max(lo, x.lo), min(hi, x.hi)
 			return x, true
+		} else {
+			s.order.store(&c.uses, false)
 		}
 	}
 	return clash{}, false

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/tandem/api"
-	"example.com/tandem/sim/arith"
 	"example.com/tandem/sim/machine"
 	"example.com/tandem/sim/nvshmem"
 )
@@ -183,7 +182,7 @@ func TestTheMachineFindsTheRacesOfPlans(t *testing.T) {
 }
 
 func execute(t testing.TB, version string, plan *api.Plan, mem []api.Memory, opt machine.Options) (*machine.Result, error) {
-	m := machine.New(machine.Config{Ranks: plan.Call.Ranks, Reduce: arith.Reduce})
+	m := machine.New(machine.Config{Ranks: plan.Call.Ranks})
 	return m.Run(program(t, version, plan), mem, opt)
 }
 

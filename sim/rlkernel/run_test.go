@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/tandem/api"
-	"example.com/tandem/sim/arith"
 	"example.com/tandem/sim/machine"
 )
 
@@ -67,7 +66,7 @@ func TestMachineFindsTheMisalignedStore(t *testing.T) {
 }
 
 func newMachine(ranks int) *machine.Machine {
-	return machine.New(machine.Config{Ranks: ranks, Reduce: arith.Reduce})
+	return machine.New(machine.Config{Ranks: ranks})
 }
 
 // twoTurns is a plan of two turns of the handshake over one payload, without

@@ -10,7 +10,6 @@ import (
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/num"
-	"example.com/tandem/sim/arith"
 	"example.com/tandem/sim/machine"
 )
 
@@ -255,7 +254,7 @@ func TestDisjointTeams(t *testing.T) {
 		for rank, n := range steps {
 			for step := range n {
 				a, b := session(t, params, 2), session(t, params, 2)
-				b.machine = machine.New(machine.Config{Ranks: 4, Arrive: shortDeadline, Progress: shortDeadline, Reduce: arith.Reduce})
+				b.machine = machine.New(machine.Config{Ranks: 4, Arrive: shortDeadline, Progress: shortDeadline})
 				a.machine = b.machine
 				for r := range 4 {
 					b.machine.SetWord(ref(r, wEpoch), firstEpoch)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"example.com/tandem/api"
-	"example.com/tandem/sim/arith"
 	"example.com/tandem/sim/machine"
 )
 
@@ -55,7 +54,7 @@ func openSession(spec api.Spec, team api.TeamConfig) (*Session, error) {
 	s := &Session{config: c, ranks: team.Ranks, arrive: scale(team.Arrive, DefaultArrive)}
 	s.machine = machine.New(machine.Config{
 		Ranks: team.Ranks, GPUs: c.placement(team.Ranks),
-		Arrive: s.arrive, Progress: scale(team.Progress, DefaultProgress), Reduce: arith.Reduce,
+		Arrive: s.arrive, Progress: scale(team.Progress, DefaultProgress),
 	})
 	s.setEpoch(firstEpoch)
 	return s, nil

@@ -28,6 +28,13 @@ func main() {
 		fold(op, f32, f32, f32)
 		fold(op, f64, f64, f64)
 	}
+	stream()
+	for _, f := range []format{bf16, f16, f32} {
+		treeStream(sum, f, f)
+	}
+	for _, f := range []format{bf16, f16} {
+		treeStream(sum, f, f32)
+	}
 	narrowing()
 	minmax()
 	for _, l := range []lane{half, word} {
