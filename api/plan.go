@@ -3,6 +3,8 @@ package api
 import (
 	"cmp"
 	"slices"
+
+	"example.com/tandem/api/num"
 )
 
 // Plan is what an implementation decides for a call before it touches data.
@@ -31,6 +33,20 @@ type Plan struct {
 type Algorithm struct {
 	Evidence Evidence `json:"evidence"`
 	Contract Contract `json:"contract"`
+	// AnyOrder, where the contract is faithful, are sums step by step in an order
+	// that nobody knows: what one of them gives in some order holds it too.
+	AnyOrder []AnyOrder `json:"any_order,omitempty"`
+	// Fitted says that the arithmetic was measured on the machine it stands for:
+	// its values are held to equal bits, whatever less the other side promises.
+	Fitted bool `json:"fitted,omitempty"`
+}
+
+// AnyOrder is a floating sum of two operands at a time, in any order of the
+// inputs, whose last rounding into the element type may go to either neighbour.
+type AnyOrder struct {
+	Acc  DType        `json:"acc"`
+	Step num.Rounding `json:"step"`
+	Tree bool         `json:"tree,omitempty"` // balanced, not linear
 }
 
 // Kernel is one launch.

@@ -102,6 +102,7 @@ type element struct {
 	unstable   [2]bitset
 	g          *gatherer
 	sum        *exact.Sum
+	orders     *anyOrders
 }
 
 func (c *comparison) newElement(rank, lane int) *element {
@@ -122,6 +123,7 @@ func (c *comparison) newElement(rank, lane int) *element {
 	}
 	if floatSum(c.call, lane) {
 		e.sum = exact.NewSum(e.d)
+		e.orders = newAnyOrders(e.d, c.obs[:])
 	}
 	return e
 }
@@ -134,6 +136,7 @@ func (e *element) compare(res *laneResult, i int64, l, r uint64) {
 		res.hist[bucket(e.d, l, r)]++
 	}
 	var holds bool
+	unknown := res.undecided
 	switch {
 	case e.orderFree:
 		holds = l == r && l == e.definition(i)
@@ -141,6 +144,9 @@ func (e *element) compare(res *laneResult, i int64, l, r uint64) {
 		holds = e.withinSet(res, i, left, l) && e.withinSet(res, i, right, r)
 		if holds && l != r {
 			res.inSwitch++
+			if res.undecided == unknown && e.inBand(i) {
+				res.undecided++
+			}
 		}
 	default:
 		// A side that gave other bits the second time cannot owe equal ones.
@@ -174,14 +180,22 @@ func (e *element) withinSet(res *laneResult, i int64, side int, got uint64) bool
 		return true
 	}
 	in := e.g.inputs(e.lane, e.rank, i)
-	switch switchSet(e.d, in, e.sum.Set(in), got) {
-	case inside:
-		return true
-	case undecided:
-		res.undecided++
-		return true
+	verdict := switchSet(e.d, in, e.sum.Set(in), got)
+	if verdict == outside {
+		verdict = e.orders.judge(in, got)
 	}
-	return false
+	if verdict == undecided {
+		res.undecided++
+	}
+	return verdict != outside
+}
+
+// inBand reports whether two neighbours of the exact sum differ where bits of
+// terms may have been cut, so that they say nothing for each other or against.
+func (e *element) inBand(i int64) bool {
+	in := e.g.inputs(e.lane, e.rank, i)
+	set := e.sum.Set(in)
+	return set.Lo != set.Hi && switchSet(e.d, in, set, set.Lo) == undecided
 }
 
 // bucket is the place of a pair of different patterns in the histogram.

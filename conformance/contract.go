@@ -34,6 +34,7 @@ func faithfulElements(call *api.Call, observed ...*observation) [][]bitset {
 	if !weak || !anyFloatSum(call) {
 		return nil
 	}
+	fitted := func(a api.Algorithm) bool { return a.Fitted }
 	sets := make([][]bitset, call.Ranks)
 	for rank := range sets {
 		for l := range call.Lanes() {
@@ -41,6 +42,9 @@ func faithfulElements(call *api.Call, observed ...*observation) [][]bitset {
 			if floatSum(call, l) {
 				for _, o := range observed {
 					o.markFaithful(set, call, l, rank)
+				}
+				for _, o := range observed {
+					o.eachRange(call, l, rank, fitted, set.clearRange)
 				}
 			}
 			sets[rank] = append(sets[rank], set)
@@ -67,9 +71,19 @@ func (o *observation) markFaithful(set bitset, call *api.Call, lane, rank int) {
 		}
 		return
 	}
+	o.eachRange(call, lane, rank, func(a api.Algorithm) bool { return a.Contract == api.Faithful }, set.setRange)
+}
+
+// eachRange hands out the ranges of a destination whose algorithm, by the plan,
+// is of a kind; none where there is no plan.
+func (o *observation) eachRange(call *api.Call, lane, rank int, is func(api.Algorithm) bool, do func(lo, hi int64)) {
+	if o.plan == nil {
+		return
+	}
+	n := call.DstElems(lane)
 	mark := func(algorithm string, start, count int64) {
-		if o.plan.Algorithms[algorithm].Contract == api.Faithful {
-			set.setRange(max(0, start), min(n, start+count))
+		if is(o.plan.Algorithms[algorithm]) {
+			do(max(0, start), min(n, start+count))
 		}
 	}
 	for k := range o.plan.Kernels {
