@@ -10,6 +10,7 @@ import (
 	"example.com/tandem/conformance/file"
 	"example.com/tandem/sim"
 	"example.com/tandem/sim/nccl"
+	"example.com/tandem/sim/nvls"
 	"example.com/tandem/sim/nvshmem"
 	"example.com/tandem/sim/rlkernel"
 	"example.com/tandem/sim/tandem"
@@ -18,7 +19,7 @@ import (
 // backends is where they are plugged together.
 func backends() []api.Backend {
 	return []api.Backend{
-		sim.New(nvshmem.Family{}, nccl.Family{}, rlkernel.Family{}, tandem.Family{}),
+		sim.New(nvshmem.Family{}, nvls.Family{}, nccl.Family{}, rlkernel.Family{}, tandem.Family{}),
 		newHW(),
 		new(ptxBackend),
 		file.New(),

@@ -183,7 +183,8 @@ func (c *Config) Model(d num.DType, op num.Op, acc32 bool) (Model, error) {
 	for _, e := range c.edits {
 		e.set(&m)
 	}
-	if m.AccEffect == AccSelects && acc32 && d.Size() == 2 {
+	// A preset that is asked for by name is what its name says.
+	if named := c.Preset != "" && len(c.edits) == 0; !named && m.AccEffect == AccSelects && acc32 && d.Size() == 2 {
 		m.Acc = AccF32
 	}
 	m.Seed = c.Seed
@@ -284,6 +285,24 @@ func (c *Config) Contract(d num.DType, op num.Op) api.Contract {
 		return api.Exact
 	}
 	return api.Faithful
+}
+
+// Algorithm is what a plan says of values that the arithmetic makes.
+func (c *Config) Algorithm(d num.DType, op num.Op) api.Algorithm {
+	a := api.Algorithm{Evidence: c.Evidence(d, op), Contract: c.Contract(d, op)}
+	m, err := c.Model(d, op, true)
+	if err != nil {
+		return a
+	}
+	a.Fitted = m.Fitted
+	if a.Contract == api.Faithful && m.stepwise() {
+		kind := api.AnyOrder{Acc: m.accumulator(d), Tree: m.Kind == KindTree}
+		if m.Step == RZ {
+			kind.Step = num.TowardZero
+		}
+		a.AnyOrder = []api.AnyOrder{kind}
+	}
+	return a
 }
 
 // Names lists the parameters that were set, for reports.
