@@ -23,6 +23,7 @@ const (
 // app is everything a command reaches outside itself.
 type app struct {
 	ctx            context.Context
+	stdin          io.Reader // nil is empty
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	backends       []api.Backend
@@ -39,6 +40,7 @@ type cli struct {
 	List    listCmd    `cmd:"" help:"Backends, implementations, parameters, evidence, and what this machine can run."`
 	Schema  schemaCmd  `cmd:"" help:"The JSON schemas of all outputs."`
 	Version versionCmd `cmd:"" help:"Module version, commit, Go and build tags."`
+	Child   childCmd   `cmd:"" hidden:"" help:"Executes calls for another process of this command."`
 }
 
 // command is what each of them implements: an exit code, or why there is none.
@@ -145,7 +147,9 @@ func parseError(k *kong.Kong, args []string, err error) error {
 	if len(args) > 0 && strings.HasPrefix(err.Error(), "unexpected argument "+args[0]) {
 		var names []string
 		for _, n := range k.Model.Children {
-			names = append(names, n.Name)
+			if !n.Hidden {
+				names = append(names, n.Name)
+			}
 		}
 		return fmt.Errorf("unknown command %q (known are %s)", args[0], strings.Join(names, ", "))
 	}

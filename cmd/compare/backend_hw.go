@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
+	"example.com/tandem/cmd/compare/internal/child"
 	"example.com/tandem/hw"
 	"example.com/tandem/hw/cuda"
 	"example.com/tandem/hw/nccl"
@@ -23,6 +25,7 @@ type hwBackend struct {
 	driver  gpu.Driver
 	backend *hw.Backend
 	unlock  func() error
+	lost    bool // the process may lose its context
 }
 
 func newHW() *hwBackend {
@@ -51,13 +54,34 @@ func (b *hwBackend) start() *hw.Backend {
 // Implementations lists what there is, and why it cannot run here.
 func (b *hwBackend) Implementations() []api.Implementation { return b.start().Implementations() }
 
-// Open makes a team.
+// Open makes a team. One whose calls may fault lives in a child process, since
+// the context they run in is lost.
 func (b *hwBackend) Open(ctx context.Context, spec api.Spec, team api.TeamConfig) (api.Team, error) {
 	backend := b.start()
 	if err := b.lock(ctx); err != nil {
 		return nil, err
 	}
+	if b.driver != nil && !b.lost && spec.Param("allow_fault", "0") == "1" {
+		return inChild(ctx, spec, team)
+	}
 	return backend.Open(ctx, spec, team)
+}
+
+// expendable makes this the backend of a child process: its parent holds the
+// locks, and nothing else runs here.
+func (b *hwBackend) expendable() {
+	b.lost = true
+	b.open = func() (gpu.Driver, error) { return cuda.Open(cuda.Options{NoLocks: true}) }
+	b.unlock = func() error { return nil }
+}
+
+// inChild opens a team in a process of its own.
+func inChild(ctx context.Context, spec api.Spec, team api.TeamConfig) (api.Team, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return child.Open(ctx, exe, []string{"compare", "child"}, spec, team)
 }
 
 // lock waits for the other processes that use the GPUs.

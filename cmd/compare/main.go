@@ -15,7 +15,7 @@ func mainCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	a := &app{ctx: ctx, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, backends: backends()}
+	a := &app{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, backends: backends()}
 	code := a.run(os.Args[1:])
 	if err := a.closeBackends(); err != nil {
 		return a.fail(err)
