@@ -97,6 +97,18 @@ func (b *Backend) Open(ctx context.Context, spec api.Spec, t api.TeamConfig) (ap
 	return nil, &api.InvalidError{Field: "spec", Value: spec.String(), Reason: "no such implementation on " + b.name, Hint: fmt.Sprintf("known are %v", names)}
 }
 
+// GPUs are what the driver says of itself and its devices; nothing where there is
+// no driver.
+func (b *Backend) GPUs() (driver string, gpus []gpu.Info) {
+	if b.missing != nil {
+		return "", nil
+	}
+	for _, d := range b.machine.Driver.Devices() {
+		gpus = append(gpus, d.Info())
+	}
+	return b.machine.Driver.Name(), gpus
+}
+
 // Close releases what teams share. Teams are closed before.
 func (b *Backend) Close() error {
 	if b.missing != nil {

@@ -40,6 +40,9 @@ func (b *ptxBackend) Implementations() []api.Implementation {
 	return append(b.start().Implementations(), kernelfile.Implementation())
 }
 
+// GPUs are the virtual ones.
+func (b *ptxBackend) GPUs() (driver string, gpus []gpu.Info) { return b.start().GPUs() }
+
 // Open makes a team. A kernel from a file has a machine of its own.
 func (b *ptxBackend) Open(ctx context.Context, spec api.Spec, team api.TeamConfig) (api.Team, error) {
 	if spec.Path != "" {
