@@ -56,6 +56,7 @@ const (
 	StepReserve
 	StepPublish
 	StepWait
+	StepOwned
 	StepCompute
 	StepRetire
 	steps
@@ -72,7 +73,7 @@ func Steps() []Step {
 
 // String is what errors call the step.
 func (s Step) String() string {
-	return [...]string{"the entry", "the reservation of the payloads", "the publication", "the wait for the payloads", "the data", "the retirement"}[min(s, StepRetire)]
+	return [...]string{"the entry", "the reservation of the payloads", "the publication", "the wait for the payloads", "the wait for rank 0", "the data", "the retirement"}[min(s, StepRetire)]
 }
 
 // What a launch of rl_signal does.

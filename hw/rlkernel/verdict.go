@@ -69,6 +69,11 @@ func verdict(rank, first int, reports []report) error {
 	return &api.Aborted{Rank: rank, Cause: chain[len(chain)-1], Chain: chain, Reason: reason}
 }
 
+// after reports whether a rank got further than another.
+func (p report) after(q report) bool {
+	return p.sequence > q.sequence || p.sequence == q.sequence && p.step > q.step
+}
+
 // blame follows who waits for whom from a rank that gave up, to one that waits
 // for nobody, that was met before, or that came after all and then found the team
 // poisoned while it waited at a later step.
@@ -86,7 +91,7 @@ func blame(rank int, reports []report) (chain []int, reason string) {
 		next := reports[p.peer]
 		met := slices.Contains(chain, p.peer)
 		chain = append(chain, p.peer)
-		if met || next.reason == reasonAborted && next.step > p.step {
+		if met || next.reason == reasonAborted && next.after(p) {
 			break
 		}
 		p = next

@@ -21,7 +21,7 @@ template <bool Reduces> FN void whole(const Args &a) {
 	if (!together(t, here)) return;
 	if (thread() == 0) {
 		publish(t, a);
-		wait(t, a, a.world, FrameStage);
+		wait(t, a);
 	}
 	if (!together(t, here)) return;
 	if (Reduces) reduce(t, a);
@@ -57,7 +57,7 @@ KERNEL void rl_finish(const __grid_constant__ Args a) {
 	if (!together(t, here)) return;
 	if (thread() == 0) {
 		published(t);
-		wait(t, a, a.world, FrameStage);
+		wait(t, a);
 	}
 	if (!together(t, here)) return;
 	reduce(t, a);
@@ -78,8 +78,8 @@ KERNEL void rl_signal(const __grid_constant__ Args a) {
 	}
 	published(t);
 	switch (a.what) {
-	case DoWait: wait(t, a, a.world, FrameStage); return;
-	case DoOwned: wait(t, a, 1, FrameDone); return; // rank 0 has stored into the payload
+	case DoWait: wait(t, a); return;
+	case DoOwned: waitOwned(t, a); return;
 	case DoRetire: retire(t, a); return;
 	}
 }

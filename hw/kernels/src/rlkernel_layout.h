@@ -30,9 +30,9 @@ enum {
 
 enum Reason { Fine = 0, Deadline = 1, Aborted = 2, Claimed = 3, Stopped = 4, Killed = 5 };
 
-// The steps of a call, for reports and for injected delays. StepReserve and
-// StepWait are the two that wait for peers.
-enum Step { StepEntry = 0, StepReserve = 1, StepPublish = 2, StepWait = 3, StepCompute = 4, StepRetire = 5 };
+// The steps of a call, for reports and for injected delays. StepReserve, StepWait
+// and StepOwned, which waits for rank 0 to reduce for all, wait for peers.
+enum Step { StepEntry = 0, StepReserve = 1, StepPublish = 2, StepWait = 3, StepOwned = 4, StepCompute = 5, StepRetire = 6 };
 
 // What a launch of rl_signal does.
 enum { DoReserve = 1, DoPublish = 2, DoWait = 3, DoOwned = 4, DoRetire = 5 };

@@ -117,11 +117,17 @@ FN void publish(Turn &t, const Args &a) {
 	releaseFlag(t.frame + FrameStage, t.sequence + 1);
 }
 
-// wait waits for a counter of the first ranks: that they have published, or that
-// rank 0 has retired.
-FN void wait(Turn &t, const Args &a, u32 ranks, u32 word) {
+// wait waits until everybody has published.
+FN void wait(Turn &t, const Args &a) {
 	inject(t, a, StepWait);
-	await(t, a, ranks, word, t.sequence + 1, a.arrive, StepWait);
+	await(t, a, a.world, FrameStage, t.sequence + 1, a.arrive, StepWait);
+	inject(t, a, StepCompute);
+}
+
+// waitOwned waits until rank 0, which has stored into the payload, has retired.
+FN void waitOwned(Turn &t, const Args &a) {
+	inject(t, a, StepOwned);
+	await(t, a, 1, FrameDone, t.sequence + 1, a.arrive, StepOwned);
 	inject(t, a, StepCompute);
 }
 
