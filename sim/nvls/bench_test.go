@@ -13,7 +13,7 @@ func BenchmarkFold(b *testing.B) {
 	for _, c := range []struct {
 		preset string
 		d      num.DType
-	}{{"bw_half", num.BF16}, {"bw_half", num.F16}, {"bw_wide", num.F32}, {"bw_wide", num.F64}, {"hop_acc32", num.BF16}, {"hop_native", num.BF16}} {
+	}{{"bw_half", num.BF16}, {"bw_half", num.F16}, {"bw_half_rz", num.BF16}, {"bw_wide", num.F32}, {"bw_wide", num.F64}, {"hop_acc32", num.BF16}, {"hop_native", num.BF16}} {
 		b.Run(c.preset+"/"+c.d.String(), func(b *testing.B) {
 			p, _ := PresetOf(c.preset)
 			r, err := NewReducer(p.Model, c.d, num.Sum, ranks)

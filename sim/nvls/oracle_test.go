@@ -239,3 +239,50 @@ func TestReducer(t *testing.T) {
 		}
 	})
 }
+
+// TestWindowTiles: tiles in which nothing, something or everything must be done
+// again equal single elements, in place too.
+func TestWindowTiles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.SampledFrom([]num.DType{num.BF16, num.F16, num.F32, num.F64}).Draw(t, "dtype")
+		m := halfWindow("", rapid.SampledFrom([]Final{RNE, RZ, RA, DIR}).Draw(t, "final"))
+		if d.Size() > 2 {
+			m = Model{Kind: KindWindow, Granule: 16, TermBits: 95, ResultBits: 86, Final: m.Final}
+		}
+		n := rapid.SampledFrom([]int{1, 37, windowTile + 3}).Draw(t, "elements")
+		wild := rapid.SliceOfN(rapid.IntRange(0, n-1), 0, 6).Draw(t, "wild")
+		size, ranks := d.Size(), 4
+		srcs := make([][]byte, ranks)
+		for r := range srcs {
+			srcs[r] = make([]byte, n*size)
+			for i := range n {
+				exp := uint64(d.Bias()+(r*5+i*3)%7-3) << d.MantissaBits()
+				num.Store(d, srcs[r][i*size:], exp|hash(uint64(r), uint64(i))>>(64-d.MantissaBits())|uint64(i&1)<<(d.Bits()-1))
+			}
+		}
+		for _, i := range wild {
+			for r, b := range drawInputs(t, d, 2) {
+				num.Store(d, srcs[r][i*size:], b)
+				num.Store(d, srcs[r+2][i*size:], b)
+			}
+		}
+		want := make([]uint64, n)
+		in := make([]uint64, ranks)
+		for i := range want {
+			for r := range in {
+				in[r] = num.Load(d, srcs[r][i*size:])
+			}
+			want[i] = m.Word(d, num.Sum, in, int64(i))
+		}
+		r, err := NewReducer(m, d, num.Sum, ranks)
+		require.NoError(t, err)
+		dst := make([]byte, n*size)
+		if rapid.Bool().Draw(t, "in place") {
+			dst = srcs[2]
+		}
+		r.Fold(dst, 0, srcs...)
+		for i := range want {
+			require.Equal(t, want[i], num.Load(d, dst[i*size:]), "element %d", i)
+		}
+	})
+}

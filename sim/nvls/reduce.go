@@ -56,6 +56,8 @@ type Reducer struct {
 	scheme *num.Scheme
 	order  []int
 	tidy   bool // NaNs and zeros need a second look
+	// windowed is the scheme of nearly all of a window's sums.
+	windowed *num.Scheme
 	// Workers is the most goroutines that share one range; 0 stands for
 	// GOMAXPROCS.
 	Workers int
@@ -76,6 +78,7 @@ func NewReducer(m Model, d num.DType, op num.Op, ranks int) (*Reducer, error) {
 		r.scheme = &num.Scheme{Op: op, MinMax: m.minMaxRule()}
 	case op == num.Sum:
 		r.planSum()
+		r.planWindow()
 	}
 	return r, nil
 }
@@ -127,6 +130,9 @@ func (r *Reducer) Fold(dst []byte, at int64, srcs ...[]byte) {
 	for w := range workers {
 		lo, hi := n*w/workers*size, n*(w+1)/workers*size
 		work := func() { r.part(dst, at, lo, hi, srcs) }
+		if r.windowed != nil {
+			work = func() { r.foldWindow(dst, at, lo, hi, srcs) }
+		}
 		if w == workers-1 {
 			work()
 		} else {
