@@ -26,6 +26,11 @@ type Options struct {
 	// MaxSteps is how many instructions may run from one moment at which no
 	// kernel runs to the next; more is taken to be a hang. 0 is no limit.
 	MaxSteps uint64
+	// Race, if given, is told of every race, and says whether it is a fault; else
+	// all are. Code that relies on more order than PTX promises runs so.
+	Race func(*vm.Fault) bool
+	// Fenced, if given, is told the line of every fence that a thread executes.
+	Fenced func(module string, line int)
 	// Edit, if given, changes the text of modules before they are read, so that
 	// tests can break a kernel.
 	Edit func(text []byte) []byte
@@ -71,7 +76,7 @@ type driver struct {
 func Open(o Options) gpu.Driver {
 	const kHz = 1_000_000
 	d := &driver{
-		opts: o, m: vm.New(vm.Options{Seed: o.Seed, ClockKHz: kHz, Stale: o.Stale, Sum: o.Sum}), modules: map[string]*vm.Module{},
+		opts: o, m: vm.New(vm.Options{Seed: o.Seed, ClockKHz: kHz, Stale: o.Stale, Sum: o.Sum, Race: o.Race, Fenced: o.Fenced}), modules: map[string]*vm.Module{},
 		regions: map[gpu.Ptr]*region{}, lost: map[*device]*gpu.Error{}, peers: map[[2]int]bool{},
 		files: map[int]*physical{}, fabric: map[gpu.FabricHandle]*physical{}, sleepers: map[uint64]time.Duration{},
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"example.com/tandem/api/gpu"
-	"example.com/tandem/sim/ptx/asm"
 	"example.com/tandem/sim/ptx/vm"
 )
 
@@ -91,7 +90,7 @@ func (m *module) Global(name string) (gpu.Ptr, uint64, error) {
 	}
 	defer leave()
 	for i, v := range m.code.Globals {
-		if v.Name == name && v.Space == asm.Global {
+		if v.Name == name { // in .global, or in .const, where the host writes too
 			return gpu.Ptr(m.globals[i]), uint64(v.Bytes()), nil
 		}
 	}

@@ -326,6 +326,9 @@ func (p *parser) named() Operand {
 		}
 		return Operand{Kind: Special, Reg: -1, Name: name}
 	}
+	if name == "WARP_SZ" {
+		return Operand{Kind: Int, Reg: -1, Bits: 32}
+	}
 	return Operand{Kind: Label, Reg: -1, Name: name}
 }
 

@@ -159,9 +159,16 @@ func (k know) join(o know) know { return know{join(k.base, o.base), join(k.alias
 // a distance (block, device, system); nil is nothing.
 type message [3]know
 
-func (m message) join(o message) message {
-	for i := range m {
-		m[i] = m[i].join(o[i])
+func joinMessages(m, o *message) *message {
+	switch {
+	case m == nil:
+		return o
+	case o == nil || m == o:
+		return m
 	}
-	return m
+	both := *m
+	for i := range both {
+		both[i] = both[i].join(o[i])
+	}
+	return &both
 }

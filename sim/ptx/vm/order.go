@@ -20,9 +20,19 @@ func (t *thread) fence(s scope, sc bool) {
 	if sc {
 		t.consistent(s)
 	}
+	// What is fenced at a distance is told by writes of that scope and of wider
+	// ones, each to readers as far as both reach.
 	k := t.released()
-	for d := ofBlock; d <= s; d++ {
-		t.fences[d] = &k
+	told := new([3]message)
+	for of := ofBlock; of <= ofSystem; of++ {
+		msg := &told[of]
+		if old := t.fences[of]; old != nil {
+			*msg = *old
+		}
+		for d := ofBlock; d <= min(s, of); d++ {
+			msg[d] = k
+		}
+		t.fences[of] = msg
 	}
 }
 
@@ -40,13 +50,14 @@ func (t *thread) consistent(s scope) {
 }
 
 // message is what a strong write of that scope carries.
-func (t *thread) message(a *access) (msg message) {
+func (t *thread) message(a *access) *message {
+	if !a.release {
+		return t.fences[a.scope]
+	}
+	msg := new(message)
+	k := t.released()
 	for d := ofBlock; d <= a.scope; d++ {
-		if a.release {
-			msg[d] = t.released()
-		} else if t.fences[d] != nil {
-			msg[d] = *t.fences[d]
-		}
+		msg[d] = k
 	}
 	return msg
 }
@@ -58,7 +69,7 @@ func (t *thread) receive(a *access, v *version) {
 	}
 	x, y := mark{event: t.ev, device: t.device}, mark{event: v.ev, device: v.from}
 	d := distance(&x, &y)
-	if d > a.scope {
+	if d > a.scope || v.msg == nil {
 		return
 	}
 	if a.acquire {
@@ -99,11 +110,14 @@ func (s *Store) forget(off, n uint64) {
 
 // append adds a version.
 func (l *location) append(v version) {
-	l.versions = append(l.versions, v)
-	if len(l.versions) > keepVersions {
-		l.versions = l.versions[1:]
+	n := len(l.versions)
+	if n == keepVersions {
+		copy(l.room[:], l.room[1:])
 		l.first++
+		n--
 	}
+	l.room[n] = v
+	l.versions = l.room[:n+1]
 }
 
 // strongWrite writes and remembers the value.
@@ -118,7 +132,7 @@ func (t *thread) strongWrite(s *Store, off uint64, a *access, v uint64) {
 	}
 	msg := t.message(a)
 	if a.what == rmw { // goes on with the release sequence that it reads
-		msg = msg.join(l.versions[len(l.versions)-1].msg)
+		msg = joinMessages(msg, l.versions[len(l.versions)-1].msg)
 	}
 	l.append(version{value: v, ev: t.ev, from: t.device, msg: msg})
 	s.store(off, a.size, v)

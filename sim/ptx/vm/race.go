@@ -35,8 +35,9 @@ type cell struct {
 type location struct {
 	off      uint64
 	size     int
-	first    int // number of versions[0]
-	versions []version
+	first    int       // number of versions[0]
+	versions []version // in room
+	room     [keepVersions]version
 	seen     []seen
 }
 
@@ -45,7 +46,7 @@ type version struct {
 	ev    event
 	old   bool // was there before all that is remembered
 	from  int16
-	msg   message
+	msg   *message // nil tells nothing
 }
 
 // seen is the newest version that a thread has read.
@@ -124,7 +125,7 @@ type agent struct {
 
 // touch checks an access of at most 16 bytes against all others and remembers
 // it. It gives the first access that it races with.
-func (g *agent) touch(s *Store, x mark) *mark {
+func (g *agent) touch(s *Store, x mark) (bad *mark) {
 	x.event = g.ev
 	x.device, x.kernel = g.device, g.kernel
 	end := x.off + uint64(x.size)
@@ -132,32 +133,31 @@ func (g *agent) touch(s *Store, x mark) *mark {
 		c := s.cell(off)
 		lo, hi := max(x.off, off)-off, min(end, off+grain)-off
 		x.bytes = uint16(1<<hi-1) &^ uint16(1<<lo-1)
-		if bad := g.meet(c, &x); bad != nil {
-			return bad
+		if first := g.meet(c, &x); bad == nil {
+			bad = first
 		}
 	}
-	return nil
+	return bad
 }
 
 // meet checks one cell.
 func (g *agent) meet(c *cell, x *mark) *mark {
 	writes := x.what != load && x.what != multiLoad
-	if bad := g.against(&c.writes, x, writes); bad != nil {
-		return bad
-	}
+	bad := g.against(&c.writes, x, writes)
 	if !writes {
 		g.remember(c, x)
-		return nil
-	}
-	if bad := g.against(&c.reads, x, true); bad != nil {
 		return bad
 	}
+	if read := g.against(&c.reads, x, true); bad == nil {
+		bad = read
+	}
 	c.writes = append(c.writes, *x)
-	return nil
+	return bad
 }
 
 // against looks for races and, for a write, forgets what it subsumes.
 func (g *agent) against(list *[]mark, x *mark, forget bool) *mark {
+	var bad *mark
 	keep := (*list)[:0]
 	for i := range *list {
 		old := &(*list)[i]
@@ -167,8 +167,10 @@ func (g *agent) against(list *[]mark, x *mark, forget bool) *mark {
 		}
 		ordered := g.before(old, x)
 		if !ordered && !excused(old, x) {
-			bad := *old
-			return &bad
+			if bad == nil {
+				bad = new(*old)
+			}
+			ordered = true // once told, it is as good as in order
 		}
 		if forget && ordered && x.subsumes(old) {
 			continue
@@ -176,7 +178,7 @@ func (g *agent) against(list *[]mark, x *mark, forget bool) *mark {
 		keep = append(keep, *old)
 	}
 	*list = keep
-	return nil
+	return bad
 }
 
 // remember adds a read.

@@ -215,6 +215,9 @@ func (t *thread) checked(s *Store, at uint64, a *access, alias int16, size int) 
 	m := t.b.m
 	f := t.blame(gpu.LaunchFailed, fmt.Sprintf("race: %s, and %s, are not ordered by causality", m.describe(&x), m.describe(bad)))
 	f.Race = true
+	if told := m.opts.Race; told != nil && !told(f) {
+		return true
+	}
 	t.state = ended
 	m.Kill(int(t.device), f)
 	return false

@@ -34,9 +34,9 @@ type thread struct {
 	stale   int
 	wake    time.Duration
 	local   *Store
-	fences  [3]*know // what the last fence of that scope, or wider, released
-	pending [3]know  // read by strong loads, by distance, for a fence to acquire
-	polled  uint64   // address of the last strong load
+	fences  [3]*message // what writes of that scope tell since the last fences
+	pending [3]know     // read by strong loads, by distance, for a fence to acquire
+	polled  uint64      // address of the last strong load
 	last    *Region
 	listed  bool // in Machine.ready
 }
@@ -154,6 +154,9 @@ func (t *thread) rare(in *instr) {
 		}
 		t.pc = in.table[i]
 	case kFence:
+		if f := m.opts.Fenced; f != nil {
+			f(t.kernel.module.File, in.src.Line)
+		}
 		t.fence(in.scope, in.sc)
 		t.pc++
 	case kProxy:
