@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"example.com/tandem/conformance"
 	"example.com/tandem/conformance/inputs"
 	"example.com/tandem/conformance/matrix"
+	"example.com/tandem/hw/tandem"
 )
 
 // conform holds a backend's tandem to the simulator's over the matrix: equal
@@ -30,8 +32,20 @@ type conform struct {
 	repeats  int           // of run_to_run
 	sample   int           // cases that are run repeats times, and asked for all promises
 	steps    int           // of the interleaving
+	// rounds of the matrix are run together, so that teams are opened once for
+	// all; 0 is 1. Each has other pairs of values, and other data.
+	rounds int
+	// atLeast is how many calls of the matrix are made, whatever the budget.
+	atLeast int
+	// workers compare calls side by side, while one team at a time is at work;
+	// 0 is 1.
+	workers int
+	// hinder delays a rank in the next call of a team, or ends that (nil);
+	// where it is nil all ranks are on time.
+	hinder func(team api.Team, late *tandem.Fault)
 
-	report []string
+	agree, diverge int // calls of the matrix
+	report         []string
 }
 
 func (c *conform) side(t testing.TB, params string) conformance.Side {
@@ -78,15 +92,25 @@ func turned[T any](list []T, by int) []T {
 // matrix runs the matrix of every variant, each time with other pairs and data,
 // until the time is up; once in any case.
 func (c *conform) matrix(ctx context.Context, t *testing.T, model conformance.Side) {
-	end := time.Now().Add(c.budget)
+	start := time.Now()
 	total := &matrix.Result{}
 	left, rounds := 0, 0
-	for round := 0; round == 0 || time.Now().Before(end); round++ {
+	shared := &turns{Backend: c.backend}
+	for round := 0; round == 0 || time.Since(start) < c.budget || total.Calls < c.atLeast; round += max(c.rounds, 1) {
 		for _, v := range c.variants {
 			device := c.side(t, v)
-			cases, large := matrix.ExpandAll(c.axes(round, device, model), false)
+			if c.workers > 1 {
+				device.Backend = shared
+			}
+			like := model
+			like.Spec = arithmeticOf(device.Spec, model.Spec)
+			var all []matrix.Axes
+			for i := range max(c.rounds, 1) {
+				all = append(all, c.axes(round+i, device, like)...)
+			}
+			cases, large := matrix.ExpandAll(all, false)
 			left += large
-			res := matrix.Test(ctx, t, device, model, cases, patient(matrix.Options{}))
+			res := matrix.Test(ctx, t, device, like, cases, patient(matrix.Options{Workers: c.workers}))
 			total.Calls += res.Calls
 			total.Agree += res.Agree
 			total.Diverge += res.Diverge
@@ -98,12 +122,27 @@ func (c *conform) matrix(ctx context.Context, t *testing.T, model conformance.Si
 			rounds++
 		}
 	}
+	c.agree, c.diverge = total.Agree, total.Diverge
 	why := map[string]int{}
 	for _, r := range total.Refusals {
 		why[r.Reason] += r.Calls
 	}
-	c.report = append(c.report, fmt.Sprintf("matrix: %d calls, %d agree, %d diverge, %d refused %v, %d left out for their size, in %d rounds",
-		total.Calls, total.Agree, total.Diverge, total.Refused, why, left, rounds))
+	c.report = append(c.report, fmt.Sprintf("matrix: %d calls, %d agree, %d diverge, %d refused %v, %d left out for their size, in %d sweeps, %v",
+		total.Calls, total.Agree, total.Diverge, total.Refused, why, left, rounds, time.Since(start).Round(time.Second/10)))
+}
+
+// arithmeticOf is a spec with those parameters of another that change bits.
+func arithmeticOf(from, to api.Spec) api.Spec {
+	to.Params = maps.Clone(to.Params)
+	for _, name := range []string{"mode", "avg", "nan"} {
+		if v, ok := from.Params[name]; ok {
+			if to.Params == nil {
+				to.Params = map[string]string{}
+			}
+			to.Params[name] = v
+		}
+	}
+	return to
 }
 
 // patient are deadlines that a device in good order keeps, and few failures made
@@ -137,8 +176,8 @@ func (c *conform) promises(ctx context.Context, t *testing.T, model conformance.
 // of recorded sequences, follow each other on one team, with new data every
 // time.
 func (c *conform) interleaving(ctx context.Context, t *testing.T, model conformance.Side) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	eager, replayed, graphs := 0, 0, 0
+	rng := seededRand(1)
+	eager, replayed, graphs, delays := 0, 0, 0, 0
 	for _, ranks := range c.ranks {
 		team, err := c.backend.Open(ctx, c.side(t, "").Spec, api.TeamConfig{Ranks: ranks})
 		require.NoError(t, err)
@@ -164,6 +203,13 @@ func (c *conform) interleaving(ctx context.Context, t *testing.T, model conforma
 			}
 			s := newSequence(rng, ranks, 1)
 			want := s.expect(ctx, t, sim)
+			if c.hinder != nil {
+				late := anyDelay(rng, ranks)
+				c.hinder(team, late)
+				if late != nil {
+					delays++
+				}
+			}
 			startInAnyOrder(ctx, t, rng, team, s.calls[0], s.mem[0])
 			s.check(t, want, "call")
 			eager++
@@ -174,11 +220,22 @@ func (c *conform) interleaving(ctx context.Context, t *testing.T, model conforma
 		require.NoError(t, team.Close(ctx))
 		require.NoError(t, sim.Close(ctx))
 	}
-	c.report = append(c.report, fmt.Sprintf("interleaving: %d calls and %d replays of %d recordings", eager, replayed, graphs))
+	c.report = append(c.report, fmt.Sprintf("interleaving: %d calls, in %d of them a rank was held up inside, and %d replays of %d recordings", eager, delays, replayed, graphs))
 	if graphs == 0 {
 		c.report = append(c.report, "no recordings: the team is no capturer")
 	}
 }
+
+// anyDelay holds a rank up at a step, every other time; nil leaves all on time.
+func anyDelay(rng *rand.Rand, ranks int) *tandem.Fault {
+	if rng.IntN(2) == 0 {
+		return nil
+	}
+	steps := tandem.Steps()
+	return &tandem.Fault{Rank: rng.IntN(ranks), Step: steps[rng.IntN(len(steps))], Delay: time.Duration(1+rng.IntN(300)) * time.Microsecond}
+}
+
+func seededRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) }
 
 // sequence is calls with their images.
 type sequence struct {
@@ -190,11 +247,18 @@ type sequence struct {
 const guard = 64
 
 func newSequence(rng *rand.Rand, ranks, n int) *sequence {
-	s := &sequence{}
+	var calls []api.Call
 	for range n {
-		call := anyCall(rng, ranks)
-		s.calls = append(s.calls, call)
-		mem := make([]api.Memory, ranks)
+		calls = append(calls, anyCall(rng, ranks))
+	}
+	return sequenceOf(rng, calls...)
+}
+
+// sequenceOf makes images of calls out of place.
+func sequenceOf(rng *rand.Rand, calls ...api.Call) *sequence {
+	s := &sequence{calls: calls}
+	for _, call := range calls {
+		mem := make([]api.Memory, call.Ranks)
 		for r := range mem {
 			for l := range call.Lanes() {
 				size := int64(call.Lane(l).DType.Size())
@@ -281,15 +345,23 @@ func (s *sequence) expect(ctx context.Context, t testing.TB, team api.Team) [][]
 // check compares images, guards and sources included.
 func (s *sequence) check(t testing.TB, want [][]api.Memory, what string) {
 	t.Helper()
+	if other := s.differs(want); other != "" {
+		require.Failf(t, "other bits", "%s: %s", what, other)
+	}
+}
+
+// differs says where the images are not what is wanted; "" if they are.
+func (s *sequence) differs(want [][]api.Memory) string {
 	for k := range want {
 		for r := range want[k] {
 			for l := range want[k][r] {
 				if !bytes.Equal(want[k][r][l].Dst.Bytes, s.mem[k][r][l].Dst.Bytes) || !bytes.Equal(want[k][r][l].Src.Bytes, s.mem[k][r][l].Src.Bytes) {
-					require.Failf(t, "other bits", "%s: call %d of %d, rank %d, lane %d: %s", what, k, len(want), r, l, s.calls[k])
+					return fmt.Sprintf("other bits in call %d of %d, rank %d, lane %d: %s", k, len(want), r, l, s.calls[k])
 				}
 			}
 		}
 	}
+	return ""
 }
 
 // startInAnyOrder has every rank start the call from a goroutine of its own,

@@ -129,8 +129,8 @@ func (c *standInCaptured) Close() error { return nil }
 
 // TestTheDeviceRun is the conformance run of devices on a stand-in.
 func TestTheDeviceRun(t *testing.T) {
-	c := &conform{backend: &standIn{sim: backends()[0]}, variants: []string{"", "?ctas=2"}, ranks: []int{1, 2, 3},
-		maxBytes: 1 << 14, budget: time.Millisecond, repeats: 3, sample: 10, steps: 20}
+	c := &conform{backend: &standIn{sim: backends()[0]}, variants: []string{"", "?ctas=2&mode=f32&nan=propagate"}, ranks: []int{1, 2, 3},
+		maxBytes: 1 << 14, budget: time.Millisecond, repeats: 3, sample: 10, steps: 20, rounds: 2, workers: 2, atLeast: 600}
 	c.run(t)
 	require.Len(t, c.report, 4, "%v", c.report)
 	require.Contains(t, strings.Join(c.report, "\n"), " 0 diverge")

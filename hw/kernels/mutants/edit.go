@@ -59,15 +59,6 @@ func after(marker string, within int, pattern, new string) Edit {
 	}
 }
 
-// both is one edit after another; each must find a place.
-func both(a, b Edit) Edit {
-	return func(body string) (string, int) {
-		body, n := a(body)
-		body, m := b(body)
-		return body, min(n, m)
-	}
-}
-
 // leftToRight joins leaves one after another where the tree joins two subtrees:
 // B = B op C; A = A op B becomes A = A op B; B = C; A = A op B. It does so for
 // every instruction of a form whose result is the right operand of a later one.
@@ -138,6 +129,37 @@ func compareItself(text, register string, n int) (string, int) {
 		return text, n
 	}
 	return re.ReplaceAllString(text, "${1}"+taken[1]+taken[2]+", "+taken[1]+taken[2]+";"), n + 1
+}
+
+// sameHash has the comparison of a header's hash with the own one hold always: a
+// comparison of what was put together from two words.
+func sameHash() Edit {
+	together := regexp.MustCompile(`(?m)^\t(?:or\.b64\s+(%\w+), %\w+, %\w+|mov\.b64\s+(%\w+), \{%\w+, %\w+\});$`)
+	const near = 400 // bytes
+	return func(body string) (string, int) {
+		var out strings.Builder
+		n, from := 0, 0
+		for _, at := range together.FindAllStringSubmatchIndex(body, -1) {
+			if at[1] < from {
+				continue
+			}
+			k := 2
+			if at[2] < 0 {
+				k = 4
+			}
+			word := regexp.QuoteMeta(body[at[k]:at[k+1]])
+			compare := regexp.MustCompile(`(setp\.(?:eq|ne)\.[bus]64\s+%\w+, )(` + word + `, %\w+|%\w+, ` + word + `);`)
+			m := compare.FindStringSubmatchIndex(body[at[1]:min(len(body), at[1]+near)])
+			if m == nil {
+				continue
+			}
+			out.WriteString(body[from : at[1]+m[3]])
+			fmt.Fprintf(&out, "%s, %s;", body[at[k]:at[k+1]], body[at[k]:at[k+1]])
+			from = at[1] + m[1]
+			n++
+		}
+		return out.String() + body[from:], n
+	}
 }
 
 var entry = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)

@@ -1,0 +1,390 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/tandem/api"
+	"example.com/tandem/api/gpu"
+	"example.com/tandem/hw"
+	"example.com/tandem/hw/host"
+	"example.com/tandem/hw/kernels"
+	"example.com/tandem/hw/kernels/mutants"
+	"example.com/tandem/hw/kernels/ptxcheck"
+	"example.com/tandem/hw/tandem"
+)
+
+// lab tries kernels that were broken on purpose.
+type lab struct {
+	// open gives a driver that changes the text of tandem's module.
+	open func(edit func([]byte) []byte) (gpu.Driver, func() error)
+	name string // of the backend
+	// params are added to those of every trial.
+	params string
+	// deadline of the teams, arrive and progress.
+	deadline time.Duration
+	// apart says that every rank has a GPU of its own.
+	apart bool
+	// virtual is a machine that holds every access to the memory model.
+	virtual bool
+	// alone has the driver compile no kernel but the broken one.
+	alone bool
+	// every tries a mutant in all kernels that trials reach, not in one of them.
+	every bool
+
+	uses map[string]string // the kernel of a trial
+}
+
+// specimen is a mutant in one kernel, with the trials that use it.
+type specimen struct {
+	*mutants.Mutant
+	kernel string
+	trials []mutants.Trial
+}
+
+func (s *specimen) String() string {
+	if s.kernel == "" {
+		return s.Name
+	}
+	return s.Name + " (" + strings.TrimPrefix(s.kernel, "tandem_") + ")"
+}
+
+// with opens the kernels as s breaks them, or as they are, for f.
+func (l *lab) with(t testing.TB, s *specimen, f func(b *hw.Backend, d gpu.Driver)) {
+	d, done := l.open(func(text []byte) []byte {
+		if s == nil {
+			return text
+		}
+		out := s.Apply(text, s.kernel)
+		if l.alone {
+			out = mutants.Alone(out, s.kernel)
+		}
+		return out
+	})
+	b := hw.New(l.name, d)
+	defer func() {
+		if err := errors.Join(b.Close(), done()); err != nil && s == nil {
+			t.Errorf("after the trials: %v", err)
+		}
+	}()
+	f(b, d)
+}
+
+// caught runs trials until one shows what is wrong, and says how, and which; ""
+// if none does.
+func (l *lab) caught(t testing.TB, s *specimen, trials []mutants.Trial) (how string, by *mutants.Trial) {
+	t.Helper()
+	l.with(t, s, func(b *hw.Backend, d gpu.Driver) {
+		for i := range trials {
+			if trials[i].Reuse && !l.apart {
+				continue
+			}
+			if what := l.try(t, b, d, &trials[i], uint64(i)); what != "" {
+				how, by = fmt.Sprintf("%s [%s, %s]", what, trials[i].Params, trials[i].Call.Collective.Name()), &trials[i]
+				return
+			}
+		}
+	})
+	return how, by
+}
+
+// team opens the team of a trial.
+func (l *lab) team(ctx context.Context, b api.Backend, params string, ranks int) (*host.Team, error) {
+	spec, err := api.ParseSpec(l.name + ":tandem?" + strings.Trim(params+"&"+l.params, "&"))
+	if err != nil {
+		return nil, err
+	}
+	team, err := b.Open(ctx, spec, api.TeamConfig{Ranks: ranks, Arrive: l.deadline, Progress: l.deadline})
+	if err != nil {
+		return nil, err
+	}
+	return team.(*host.Team), nil
+}
+
+// learn finds the kernel that each trial uses, by what would be launched.
+func (l *lab) learn(t testing.TB, list []mutants.Mutant) {
+	l.uses = map[string]string{}
+	byTeam := map[string][]mutants.Trial{}
+	for i := range list {
+		for _, trial := range list[i].Trials {
+			if key := plain(&trial); l.uses[key] == "" {
+				l.uses[key] = "unknown"
+				team := fmt.Sprintf("%s %d", trial.Params, trial.Call.Ranks)
+				byTeam[team] = append(byTeam[team], trial)
+			}
+		}
+	}
+	l.with(t, nil, func(b *hw.Backend, d gpu.Driver) {
+		for _, trials := range byTeam {
+			team, err := l.team(t.Context(), b, trials[0].Params, trials[0].Call.Ranks)
+			require.NoError(t, err)
+			for i := range trials {
+				h := l.hand(t, d, &trials[i].Call)
+				bound, err := team.Engine().Bind(&trials[i].Call, h.bufs, make([]gpu.Ptr, trials[i].Call.Ranks))
+				require.NoError(t, err)
+				l.uses[plain(&trials[i])] = bound[0][0].Function.Name()
+				h.release()
+			}
+			require.NoError(t, team.Close(t.Context()))
+		}
+	})
+}
+
+// plain is what decides about a trial's kernel.
+func plain(trial *mutants.Trial) string { return trial.Params + " " + trial.Call.String() }
+
+// specimens are the mutants in the kernels that trials use. A mutant that no
+// trial reaches is an error.
+func (l *lab) specimens(t testing.TB, list []mutants.Mutant) (out []specimen) {
+	l.learn(t, list)
+	for i := range list {
+		m := &list[i]
+		where, err := m.Kernels(kernels.Tandem)
+		require.NoError(t, err)
+		var reached []specimen
+		for _, k := range where {
+			s := specimen{Mutant: m, kernel: k}
+			for _, trial := range m.Trials {
+				if k == "" || l.uses[plain(&trial)] == k {
+					s.trials = append(s.trials, trial)
+				}
+			}
+			if len(s.trials) > 0 {
+				reached = append(reached, s)
+			}
+		}
+		if len(reached) == 0 {
+			t.Errorf("no trial of mutant %q uses a kernel in which it is: %v", m.Name, where)
+			continue
+		}
+		if !l.every {
+			reached = reached[i%len(reached):][:1]
+		}
+		out = append(out, reached...)
+	}
+	return out
+}
+
+// try runs one trial: "" if all is right.
+func (l *lab) try(t testing.TB, b api.Backend, d gpu.Driver, trial *mutants.Trial, seed uint64) string {
+	ctx := t.Context()
+	ranks := trial.Call.Ranks
+	team, err := l.team(ctx, b, trial.Params, ranks)
+	if err != nil {
+		return firstLine(err)
+	}
+	defer func() { _ = team.Close(context.WithoutCancel(ctx)) }()
+	if trial.Reuse {
+		return l.overwrite(t, team, d, trial)
+	}
+	model, _ := sidesOf(t, "sim:tandem", "sim:tandem")
+	sim, err := model.Backend.Open(ctx, model.Spec, api.TeamConfig{Ranks: ranks})
+	require.NoError(t, err)
+	defer sim.Close(ctx)
+	engine := team.Engine().(*tandem.Engine)
+	rng := rand.New(rand.NewPCG(seed, 7))
+	n := trial.Calls
+	if n == 0 {
+		n = 3
+	}
+	for k := range n {
+		call := trial.Call
+		call.Count -= int64(k % 2)
+		differs := trial.Fault.Differ && k == n-1
+		if k > 0 && !trial.Fault.Differ && trial.Fault.Delay > 0 || differs {
+			engine.Inject(&trial.Fault)
+		}
+		s := sequenceOf(rng, call)
+		want := s.expect(ctx, t, sim)
+		_, err := api.Run(ctx, team, call, s.mem[0])
+		switch {
+		case differs && errors.Is(err, api.ErrMismatch):
+			return ""
+		case differs && err == nil:
+			return "two different calls went on together"
+		case err != nil:
+			return firstLine(err)
+		}
+		if what := s.differs(want); what != "" {
+			return "call " + fmt.Sprint(k) + ": " + what
+		}
+	}
+	return ""
+}
+
+// hand is memory for a call outside of its team.
+type hand struct {
+	bufs     []host.Buffers
+	contexts []gpu.Context // by rank
+	ptrs     []func() error
+}
+
+func (h *hand) release() {
+	for _, f := range h.ptrs {
+		_ = f()
+	}
+}
+
+// hand allocates for a call: on a GPU for each rank, or all on the first.
+func (l *lab) hand(t testing.TB, d gpu.Driver, call *api.Call) *hand {
+	h := &hand{}
+	var last []func() error
+	for r := range call.Ranks {
+		at := 0
+		if l.apart {
+			at = r
+		}
+		c, err := d.Devices()[at].Open()
+		require.NoError(t, err)
+		last = append(last, c.Close)
+		var p [2]gpu.Ptr
+		for i, n := range []int64{call.SrcElems(0), call.DstElems(0)} {
+			p[i], err = c.Alloc(uint64(n)*uint64(call.DType.Size()) + 256)
+			require.NoError(t, err)
+			h.ptrs = append(h.ptrs, func() error { return c.Free(p[i]) })
+		}
+		h.contexts = append(h.contexts, c)
+		h.bufs = append(h.bufs, host.Buffers{{Src: p[0], Dst: p[1]}})
+	}
+	h.ptrs = append(h.ptrs, last...)
+	return h
+}
+
+// overwrite makes a call by hand, the ranks on GPUs of their own, and fills the
+// source of rank 0 on its stream behind the call. The other ranks must have
+// read it by then.
+func (l *lab) overwrite(t testing.TB, team *host.Team, d gpu.Driver, trial *mutants.Trial) string {
+	e := team.Engine().(*tandem.Engine)
+	call := trial.Call
+	size := uint64(call.DType.Size())
+	h := l.hand(t, d, &call)
+	defer h.release()
+	var streams []gpu.Stream
+	var queries []gpu.Queryer
+	wait := func() error { return gpu.Wait(t.Context(), d.Clock(), time.Minute, queries...) }
+	pinned := make([]gpu.HostMemory, call.Ranks)
+	for r, c := range h.contexts {
+		s, err := c.NewStream(gpu.StreamOptions{})
+		require.NoError(t, err)
+		streams, queries = append(streams, s), append(queries, s)
+		pinned[r], err = c.AllocHost(int(uint64(call.DstElems(0)) * size))
+		require.NoError(t, err)
+		require.NoError(t, s.Set8(h.bufs[r][0].Src, 0, uint64(call.SrcElems(0))*size))
+		require.NoError(t, s.Set8(h.bufs[r][0].Dst, 0xff, uint64(call.DstElems(0))*size))
+		defer func() {
+			_ = wait()
+			_ = errors.Join(s.Destroy(), c.Free(pinned[r].Ptr))
+		}()
+	}
+	require.NoError(t, wait())
+	e.Inject(&trial.Fault)
+	bound, err := e.Bind(&call, h.bufs, make([]gpu.Ptr, call.Ranks))
+	require.NoError(t, err)
+	for r, s := range streams {
+		require.NoError(t, s.Launch(bound[0][r]))
+	}
+	if err := streams[0].Set8(h.bufs[0][0].Src, 0x5a, uint64(call.SrcElems(0))*size); err != nil {
+		return firstLine(err)
+	}
+	if err := wait(); err != nil {
+		return firstLine(err)
+	}
+	if errs := e.Verdicts(&call); errs != nil {
+		return firstLine(errors.Join(errs...))
+	}
+	for r, s := range streams {
+		if err := s.Copy(pinned[r].Ptr, h.bufs[r][0].Dst, uint64(len(pinned[r].Bytes))); err != nil {
+			return firstLine(err)
+		}
+	}
+	if err := wait(); err != nil {
+		return firstLine(err)
+	}
+	for r, m := range pinned {
+		for i, x := range m.Bytes {
+			if x != 0 {
+				return fmt.Sprintf("rank %d read a source after it had been given back: byte %d is %#x", r, i, x)
+			}
+		}
+	}
+	return ""
+}
+
+func firstLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	if at := strings.Index(text, "race: "); at > 0 {
+		text = text[at:]
+	}
+	return text
+}
+
+// sound runs trials on the kernels as they are: what fails there shows nothing.
+func (l *lab) sound(t *testing.T, trials []mutants.Trial) {
+	var all []mutants.Trial
+	seen := map[string]bool{}
+	for _, trial := range trials {
+		if key := fmt.Sprintf("%+v", trial); !seen[key] {
+			seen[key] = true
+			all = append(all, trial)
+		}
+	}
+	if how, _ := l.caught(t, nil, all); how != "" {
+		t.Errorf("the kernels as they are fail a trial: %s", how)
+	}
+}
+
+// excuse is why a lab need not catch a specimen; "" if it must.
+func (l *lab) excuse(t testing.TB, s *specimen) string {
+	switch {
+	case l.virtual:
+		return ""
+	case s.Kind == mutants.Order:
+		return "this GPU keeps the order"
+	case !l.apart && s.Kind == mutants.Barrier:
+		// Which barriers only matter behind a call the virtual GPU knows: it
+		// catches what a GPU may or may not show.
+		v := virtualLab()
+		v.apart = false
+		v.params = "gpus=1"
+		if how, _ := v.caught(t, s, s.trials); how == "" {
+			return "ranks of one GPU are one launch: none ends before the others have read"
+		}
+	}
+	return ""
+}
+
+// table runs the list, prints who caught what and counts.
+func (l *lab) table(t *testing.T, list []mutants.Mutant) (all, caught int) {
+	var rows []string
+	var showed []mutants.Trial
+	checked := 0
+	specimens := l.specimens(t, list)
+	for i := range specimens {
+		s := &specimens[i]
+		check := "-"
+		if p := ptxcheck.Check(s.Apply(kernels.Tandem, s.kernel)); len(p) > 0 {
+			check, checked = "caught", checked+1
+		}
+		how, by := l.caught(t, s, s.trials)
+		if how != "" {
+			showed = append(showed, *by)
+		} else if how = l.excuse(t, s); how != "" {
+			how = "- (" + how + ")"
+		} else {
+			t.Errorf("%s mutant %q was not caught by %s", s.Kind, s, l.name)
+			how = "NOT CAUGHT"
+		}
+		rows = append(rows, fmt.Sprintf("%-14s  %-46s  %-6s  %.150s", s.Kind, s, check, how))
+	}
+	t.Logf("who caught what: %d mutants in %d places, %d by the check of the PTX, %d by %s\n%-14s  %-46s  %-6s  %s\n%s",
+		len(list), len(specimens), checked, len(showed), l.name, "kind", "mutant", "check", l.name, strings.Join(rows, "\n"))
+	l.sound(t, showed)
+	return len(specimens), len(showed)
+}
