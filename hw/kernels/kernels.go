@@ -10,6 +10,8 @@ import "embed"
 
 //go:generate ./generate.sh tandem.ptx
 //go:generate ./generate.sh rlkernel.ptx
+//go:generate ./generate.sh nvls.ptx
+//go:generate ./generate.sh nvls_emulated.ptx
 //go:generate ./generate.sh meter.ptx
 
 // Tandem is the module of the tandem collectives: the kernels tandem_reduce and
@@ -24,6 +26,17 @@ var Tandem []byte
 //
 //go:embed rlkernel.ptx
 var RLKernel []byte
+
+// NVLS is the module of tandem-nvls: the kernels nvls_reduce and nvls_gather,
+// whose multicast accesses are multimem instructions.
+//
+//go:embed nvls.ptx
+var NVLS []byte
+
+// NVLSEmulated is the same with emulated multicast accesses.
+//
+//go:embed nvls_emulated.ptx
+var NVLSEmulated []byte
 
 // Meter is the module that measures: the kernels meter_barrier, meter_empty,
 // meter_spin and meter_copy.
