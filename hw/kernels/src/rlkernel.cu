@@ -4,6 +4,9 @@
 #include "rlkernel_copy.h"
 #include "rlkernel_tree.h"
 
+// BLOCKS are of 256 threads, as the library's.
+#define BLOCKS extern "C" __global__ __launch_bounds__(256)
+
 #define BEGIN \
 	Turn t;   \
 	bool here = enter(t, a);
@@ -31,17 +34,17 @@ template <bool Reduces> FN void whole(const Args &a) {
 }
 
 // rl_fused_gather is all_gather in one block.
-KERNEL void rl_fused_gather(const __grid_constant__ Args a) {
+BLOCKS void rl_fused_gather(const __grid_constant__ Args a) {
 	whole<false>(a);
 }
 
 // rl_fused_reduce is all_reduce in one block.
-KERNEL void rl_fused_reduce(const __grid_constant__ Args a) {
+BLOCKS void rl_fused_reduce(const __grid_constant__ Args a) {
 	whole<true>(a);
 }
 
 // rl_stage is reserve, stage and publish in one block.
-KERNEL void rl_stage(const __grid_constant__ Args a) {
+BLOCKS void rl_stage(const __grid_constant__ Args a) {
 	BEGIN
 	if (!together(t, here)) return;
 	if (thread() == 0) reserve(t, a);
@@ -52,7 +55,7 @@ KERNEL void rl_stage(const __grid_constant__ Args a) {
 }
 
 // rl_finish is wait, reduce and retire in one block.
-KERNEL void rl_finish(const __grid_constant__ Args a) {
+BLOCKS void rl_finish(const __grid_constant__ Args a) {
 	BEGIN
 	if (!together(t, here)) return;
 	if (thread() == 0) {
@@ -66,7 +69,7 @@ KERNEL void rl_finish(const __grid_constant__ Args a) {
 }
 
 // rl_signal is one step of the handshake in a launch of its own, of one thread.
-KERNEL void rl_signal(const __grid_constant__ Args a) {
+BLOCKS void rl_signal(const __grid_constant__ Args a) {
 	BEGIN
 	if (!here) return;
 	switch (a.what) {
@@ -86,19 +89,19 @@ KERNEL void rl_signal(const __grid_constant__ Args a) {
 
 // rl_copy stands for a device-to-device copy of every rank: from its src to its
 // dst.
-KERNEL void rl_copy(const __grid_constant__ Args a) {
+BLOCKS void rl_copy(const __grid_constant__ Args a) {
 	BEGIN
 	if (here) block(t, a, a.dst[t.rank], a.src[t.rank], a.bytes);
 }
 
 // rl_gather is the gather on a grid.
-KERNEL void rl_gather(const __grid_constant__ Args a) {
+BLOCKS void rl_gather(const __grid_constant__ Args a) {
 	BEGIN
 	if (here) gather(t, a);
 }
 
 // rl_reduce is the reduction on a grid.
-KERNEL void rl_reduce(const __grid_constant__ Args a) {
+BLOCKS void rl_reduce(const __grid_constant__ Args a) {
 	BEGIN
 	if (here) reduce(t, a);
 }

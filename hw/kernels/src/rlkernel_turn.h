@@ -29,7 +29,9 @@ FN bool enter(Turn &t, const Args &a) {
 	t.report = a.report[t.rank];
 	t.sequence = 0;
 	t.bad = 0;
-	return loadWord64(t.page + ControlGeneration) == a.generation && loadWord(t.page + ControlAbort) == Fine;
+	u64 generation = loadWord64(t.page + ControlGeneration); // both loads, and then a look
+	u32 aborted = loadWord(t.page + ControlAbort);
+	return generation == a.generation && aborted == Fine;
 }
 
 // giveUp reports, keeps the launches that follow from doing anything, and tells
