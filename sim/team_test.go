@@ -42,7 +42,7 @@ func inputs(call *api.Call) []api.Memory {
 		for i, p := 0, mem[r][0].Src.Payload(); i < len(p); i += 4 {
 			p[i] = byte(r + 1)
 		}
-		poisonImage(mem[r][0].Dst)
+		poison(mem[r][0].Dst)
 	}
 	return mem
 }

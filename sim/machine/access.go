@@ -134,7 +134,7 @@ func (m *Machine) linesReady(a *agent, s *Step, flag uint32) bool {
 	for _, r := range s.Srcs {
 		if r.Space == Line {
 			m.mem[r.Rank].flags.all(r.Off, r.Off+s.Bytes, flag, func(l *run) {
-				m.observe(a, l.from, s.Order, s.Scope)
+				m.observe(a, &l.from, s.Order, s.Scope)
 			})
 		}
 	}
@@ -158,7 +158,10 @@ func (m *Machine) setLines(a *agent, s *Step, flag uint32) error {
 	if err != nil {
 		return err
 	}
-	from := m.published(a, s.Order, s.Scope)
+	from := stamp{agent: a.id, scope: s.Scope}
+	if out := m.published(a, s.Order, s.Scope); out != nil {
+		from = *out
+	}
 	from.time, from.step = self.time, self.step
 	f.set(lo, hi, flag, from)
 	m.version++

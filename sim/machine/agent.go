@@ -14,9 +14,9 @@ type agent struct {
 
 	time    uint32 // advanced at every release
 	clock   clock
-	alias   clock // what a proxy fence has ordered across proxies
-	fenced  stamp // what a relaxed store makes visible: the last release fence
-	loaded  clock // what the next acquire fence orders: relaxed loads so far
+	alias   clock  // what a proxy fence has ordered across proxies
+	fenced  *stamp // what a relaxed store makes visible: the last release fence
+	loaded  clock  // what the next acquire fence orders: relaxed loads so far
 	loadedA clock
 
 	blocked  bool
@@ -39,13 +39,20 @@ type barrier struct {
 
 // release takes the snapshot that a release publishes and advances the time, so
 // that what comes after it is not covered.
-func (m *Machine) release(a *agent, scope Scope) stamp {
-	s := stamp{agent: a.id, scope: scope}
+func (m *Machine) release(a *agent, scope Scope) *stamp {
+	s := m.stamp(stamp{agent: a.id, scope: scope})
 	m.clocks.set(&a.clock, a.id, a.time)
 	s.rel = a.clock.share()
 	s.alias = a.alias.share()
 	a.time++
 	return s
+}
+
+// stamp is a stamp that stays for the run.
+func (m *Machine) stamp(s stamp) *stamp {
+	at := &m.stamps.take(1)[0]
+	*at = s
+	return at
 }
 
 // visible reports whether what was published at scope by one agent reaches
@@ -70,22 +77,22 @@ func (m *Machine) gpu(rank int) int {
 	return m.cfg.GPUs[rank]
 }
 
-// published is what a store of that order carries.
-func (m *Machine) published(a *agent, o Order, scope Scope) stamp {
+// published is what a store of that order carries, nil if it makes nothing visible.
+func (m *Machine) published(a *agent, o Order, scope Scope) *stamp {
 	if o.releases() {
 		return m.release(a, scope)
 	}
-	if a.fenced.rel.zero() {
-		return stamp{agent: a.id, scope: scope}
+	if a.fenced == nil || a.fenced.scope >= scope {
+		return a.fenced
 	}
-	s := a.fenced
-	s.scope = max(s.scope, scope)
+	s := m.stamp(*a.fenced)
+	s.scope = scope
 	return s
 }
 
 // observe is what a load of that order does with what it found.
-func (m *Machine) observe(a *agent, s stamp, o Order, scope Scope) {
-	if s.rel.zero() || s.agent == nobody || !m.visible(s.agent, max(s.scope, scope), a) {
+func (m *Machine) observe(a *agent, s *stamp, o Order, scope Scope) {
+	if s == nil || s.rel.zero() || s.agent == nobody || !m.visible(s.agent, max(s.scope, scope), a) {
 		return
 	}
 	if o.acquires() {
@@ -111,8 +118,8 @@ func (m *Machine) observeAll(a *agent, s *Step, w *word) {
 	}
 	m.meeting = append(m.meeting[:0], a.clock)
 	for _, r := range s.More {
-		from := &m.mem[r.Rank].wordAt(r).from
-		if from.rel.zero() || from.agent == nobody || !m.visible(from.agent, max(from.scope, s.Scope), a) {
+		from := m.mem[r.Rank].wordAt(r).from
+		if from == nil || from.rel.zero() || !m.visible(from.agent, max(from.scope, s.Scope), a) {
 			continue
 		}
 		m.meeting = append(m.meeting, from.rel)

@@ -253,10 +253,17 @@ func (m *Machine) update(a *agent, s *Step, w *word, value uint64) {
 	old := w.from
 	m.observe(a, old, s.Order, s.Scope)
 	w.value, w.from = value, m.published(a, s.Order, s.Scope)
-	if !old.rel.zero() && old.agent != nobody {
-		m.clocks.join(&w.from.rel, old.rel)
-		m.clocks.join(&w.from.alias, old.alias)
-		w.from.scope = max(w.from.scope, old.scope)
+	if old != nil && !old.rel.zero() {
+		from := stamp{agent: a.id, scope: s.Scope}
+		if w.from != nil {
+			from = *w.from
+			from.rel.share()
+			from.alias.share()
+		}
+		m.clocks.join(&from.rel, old.rel)
+		m.clocks.join(&from.alias, old.alias)
+		from.scope = max(from.scope, old.scope)
+		w.from = m.stamp(from)
 	}
 	m.version++
 }

@@ -39,6 +39,7 @@ type Machine struct {
 	agents    []agent
 	barriers  []barrier
 	clocks    clocks
+	stamps    slab[stamp]
 	now       int64 // virtual nanoseconds
 	version   uint64
 	steps     []int // executed, by rank
@@ -168,6 +169,7 @@ func (m *Machine) begin(p Program, mem []api.Memory, opt Options) error {
 	m.now, m.version, m.guarded = 0, 1, false
 	m.trace, m.batches, m.fills = m.trace[:0], m.batches[:0], m.fills[:0]
 	m.clocks.reset()
+	m.stamps.reset()
 	m.all.reset()
 	m.log.reset(opt.Trace)
 	clear(m.steps)

@@ -26,7 +26,7 @@ type memory struct {
 
 type word struct {
 	value uint64
-	from  stamp
+	from  *stamp
 }
 
 // fit makes room for what a program needs. What persists is kept.
@@ -59,7 +59,7 @@ func (m *memory) begin(user api.Memory) {
 	m.user = user
 	clear(m.temps)
 	for i := range m.words {
-		m.words[i].from = stamp{agent: nobody}
+		m.words[i].from = nil
 	}
 	m.flags.settle()
 	m.userShadow.reset()
@@ -78,7 +78,7 @@ func (m *memory) image(r Ref) *api.Image {
 func (m *memory) limits(r Ref) (lo, hi int64, err error) {
 	switch r.Space {
 	case Src, Dst:
-		if r.Lane < 0 || int(r.Lane) >= len(m.user) {
+		if int(r.Lane) >= len(m.user) {
 			return 0, 0, fmt.Errorf("%v: there are %d lanes", r, len(m.user))
 		}
 		img := m.image(r)

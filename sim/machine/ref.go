@@ -1,6 +1,9 @@
 package machine
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Space is a kind of memory that every rank has.
 type Space uint8
@@ -29,7 +32,7 @@ const All = -1
 // words. In Src and Dst it may lead into the guards of the image, no further.
 type Ref struct {
 	Rank  int32
-	Lane  int32
+	Lane  uint16
 	Space Space
 	Off   int64
 }
@@ -41,12 +44,20 @@ func At(rank int, space Space, off int64) Ref {
 
 // User is a place in the source or destination of a lane.
 func User(rank int, space Space, lane int, off int64) Ref {
-	return Ref{Rank: int32(rank), Space: space, Lane: int32(lane), Off: off}
+	return Ref{Rank: int32(rank), Space: space, Lane: narrow(lane), Off: off}
 }
 
 // Lines is a place among the lines of rank, written by rank from.
 func Lines(rank, from int, off int64) Ref {
-	return Ref{Rank: int32(rank), Lane: int32(from), Space: Line, Off: off}
+	return Ref{Rank: int32(rank), Lane: narrow(from), Space: Line, Off: off}
+}
+
+// narrow is a number of a lane; what is none stays none.
+func narrow(lane int) uint16 {
+	if uint(lane) > math.MaxUint16 {
+		return math.MaxUint16
+	}
+	return uint16(lane)
 }
 
 func (r Ref) isWord() bool { return r.Space == Word || r.Space == Temp }

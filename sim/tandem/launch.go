@@ -10,6 +10,7 @@ import (
 // launch is one call on one rank, as its host launches it.
 type launch struct {
 	*decision
+	known      *known
 	rank       int
 	hash       uint64 // of what the ranks must agree on
 	generation uint64 // of the team when it was launched

@@ -103,7 +103,7 @@ func (p *script) stamps() { p.needs.Line = lineBytes(p.ranks, boxBytes(p.ranks))
 func (p *script) schedule(agents []agent, launches []*launch) {
 	for _, l := range launches {
 		for b := range l.grid {
-			k := newKernel(l, b)
+			k := l.kernel(b)
 			agents[b].add(k.size, k.step)
 		}
 		h := newHost(l)

@@ -25,6 +25,7 @@ type Session struct {
 	tickets uint64
 	dead    []error // by rank, once a call has failed
 	closed  bool
+	known   *known // of the last call
 
 	// For the tests: what the caller does before a call and after it, a change
 	// to the program, and what the last run did.
@@ -135,8 +136,11 @@ func (s *Session) Run(opt machine.Options, calls []*api.Call, mem []api.Memory, 
 // launch readies a call on one rank.
 func (s *Session) launch(rank int, call *api.Call) *launch {
 	s.tickets++
+	k := s.of(call)
+	d := *k.decision
+	d.call = *call
 	return &launch{
-		decision: s.decide(call), rank: rank, hash: s.signature(call), ticket: s.tickets,
+		decision: &d, known: k, rank: rank, hash: k.hash, ticket: s.tickets,
 		generation: s.machine.Word(ref(rank, wGeneration)), inPlace: call.InPlace,
 		before: s.filler, after: s.caller,
 	}

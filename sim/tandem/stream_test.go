@@ -54,13 +54,13 @@ func (x *run) launches(t require.TestingT, s *Session) stream {
 		cfg, err := parseConfig(spec(t, j.params))
 		require.NoError(t, err)
 		own := s.config
-		s.config = cfg
+		s.config, s.known = cfg, nil
 		for r := range st {
 			l := s.launch(r, &j.call)
 			l.laneBase = base
 			st[r] = append(st[r], l)
 		}
-		s.config = own
+		s.config, s.known = own, nil
 		base += int32(j.call.Lanes())
 	}
 	return st
