@@ -36,7 +36,7 @@ func (Family) Name() string { return FamilyName }
 
 // Implementations describes the one version there is.
 func (Family) Implementations() []api.Implementation {
-	params := append(Params(), api.Param{Name: DomainParam, Default: strconv.Itoa(MaxDomain), Values: fmt.Sprintf("2..%d", MaxDomain), Help: "ranks of one NVLink domain; a team over two has no multicast base"})
+	params := append(append(Params(), SpaceParams()...), api.Param{Name: DomainParam, Default: strconv.Itoa(MaxDomain), Values: fmt.Sprintf("2..%d", MaxDomain), Help: "ranks of one NVLink domain; a team over two has no multicast base"})
 	return []api.Implementation{{
 		Name: FamilyName, Summary: "one in-switch reduction per element (multimem.ld_reduce): the arithmetic of a switch, by preset",
 		Params: params, Collectives: []api.Collective{api.AllReduce, api.ReduceScatter}, DTypes: api.DTypes(),
@@ -64,7 +64,7 @@ func parseSpec(spec api.Spec) (*setup, error) {
 				return nil, &api.InvalidError{Field: name, Value: spec.Params[name], Reason: "not a value of this parameter", Hint: fmt.Sprintf("values: 2..%d", MaxDomain)}
 			}
 			s.domain = v
-		} else if !Known(name) {
+		} else if !Known(name) && !knownToSpace(name) {
 			return nil, &api.InvalidError{Field: "parameter", Value: name, Reason: "unknown to " + FamilyName, Hint: fmt.Sprintf("known are %v and %s", paramNames(), DomainParam)}
 		}
 	}
@@ -75,7 +75,7 @@ func parseSpec(spec api.Spec) (*setup, error) {
 
 func paramNames() []string {
 	var names []string
-	for _, p := range Params() {
+	for _, p := range append(Params(), SpaceParams()...) {
 		names = append(names, p.Name)
 	}
 	return names

@@ -22,7 +22,7 @@ const windowTile = 4096
 func (r *Reducer) planWindow() {
 	last, ok := map[Final]num.Rounding{RNE: num.NearestEven, RZ: num.TowardZero, RA: num.AwayFromZero}[r.model.Final]
 	m := &r.model
-	if ok && m.Kind == KindWindow && !m.FTZIn && !m.FTZOut && (m.Overflow == "" || m.Overflow == OverflowIEEE) && r.d.Size() > 1 && r.ranks > 1 {
+	if ok && m.Kind == KindWindow && !m.FTZIn && !m.FTZOut && (m.Overflow == "" || m.Overflow == OverflowIEEE) && r.d.Size() > 1 && r.d != num.F64 && r.ranks > 1 {
 		r.windowed = &num.Scheme{Op: num.Sum, Acc: num.AccExact, Last: last}
 	}
 }

@@ -155,7 +155,8 @@ func TestParse(t *testing.T) {
 		_, err = cfg.Model(c.d, c.op, true)
 		require.ErrorContains(t, err, c.says)
 	}
-	require.Greater(t, len(Params()), 15)
+	require.Len(t, Params(), 6)
+	require.Len(t, SpaceParams(), 15)
 	require.True(t, Known("dir"))
 	require.False(t, Known("max_ctas"))
 }

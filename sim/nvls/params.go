@@ -38,14 +38,17 @@ type parameter struct {
 
 var dirs = map[string]Final{"seeded": DIR, "rz": RZ, "rne": RNE, "away": RA, "adversarial": Adversarial, "g1": G1}
 
-func parameters() []parameter {
+func parameters() []parameter { return append(choices(), spaceParameters()...) }
+
+// choices are the parameters that every family with a switch has.
+func choices() []parameter {
 	choice := func(set func(*Config, string), known []string) func(*Config, string) (bool, error) {
 		return func(c *Config, text string) (bool, error) {
 			set(c, text)
 			return slices.Contains(known, text), nil
 		}
 	}
-	return append([]parameter{
+	return []parameter{
 		{api.Param{Name: "fabric", Default: NVLink5, Values: strings.Join(FabricNames(), "|"), Help: "the generation of the switch, which decides the arithmetic"},
 			choice(func(c *Config, v string) { c.Fabric = v }, FabricNames())},
 		{api.Param{Name: "preset", Default: "the fabric's", Values: strings.Join(PresetNames(), "|"), Help: "in-switch arithmetic of sums, by name"},
@@ -60,13 +63,13 @@ func parameters() []parameter {
 				c.Seed = v
 				return err == nil, nil
 			}},
-		{api.Param{Name: "profile", Default: "none", Values: "FILE", Help: "what compare probe wrote; its cells are exact"},
+		{api.Param{Name: "profile", Default: "unset: no profile", Values: "FILE", Help: "what compare probe wrote; its cells are exact"},
 			func(c *Config, text string) (bool, error) {
 				p, err := ReadProfile(text)
 				c.Profile = p
 				return true, err
 			}},
-	}, spaceParameters()...)
+	}
 }
 
 // spaceParameters are those of the parameter space itself, for fabric=custom.
@@ -118,10 +121,17 @@ func validOrder(o Order) bool {
 	return ok
 }
 
-// Params lists the parameters that [Parse] reads.
-func Params() []api.Param {
+// Params lists the parameters about the arithmetic that every family with a
+// switch has.
+func Params() []api.Param { return paramsOf(choices()) }
+
+// SpaceParams lists those of the parameter space, which the family nvls has
+// besides; elsewhere a profile says as much.
+func SpaceParams() []api.Param { return paramsOf(spaceParameters()) }
+
+func paramsOf(list []parameter) []api.Param {
 	var out []api.Param
-	for _, p := range parameters() {
+	for _, p := range list {
 		out = append(out, p.Param)
 	}
 	return out
@@ -129,7 +139,12 @@ func Params() []api.Param {
 
 // Known reports whether a parameter is one of [Params].
 func Known(name string) bool {
-	return slices.ContainsFunc(parameters(), func(p parameter) bool { return p.Name == name })
+	return slices.ContainsFunc(choices(), func(p parameter) bool { return p.Name == name })
+}
+
+// knownToSpace reports whether a parameter is one of [SpaceParams].
+func knownToSpace(name string) bool {
+	return slices.ContainsFunc(spaceParameters(), func(p parameter) bool { return p.Name == name })
 }
 
 // Parse reads those of a spec's parameters that are about the arithmetic, and
@@ -159,7 +174,7 @@ func (c *Config) check() error {
 	case len(c.edits) > 0 && !custom:
 		return &api.InvalidError{Field: c.edits[0].name, Value: c.edits[0].value, Reason: "the parameters of the space belong to fabric=custom", Hint: "say fabric=custom, and preset= as the point to start from"}
 	case custom && c.Preset == "" && c.Profile == nil && len(c.edits) == 0:
-		return &api.InvalidError{Field: "fabric", Value: Custom, Reason: "it says nothing by itself", Hint: "add preset=, profile= or parameters of the space such as kind= and final="}
+		return &api.InvalidError{Field: "fabric", Value: Custom, Reason: "it says nothing by itself", Hint: "add preset= or profile=; nvls takes parameters of the space such as kind= and final= too"}
 	}
 	return nil
 }
@@ -305,7 +320,7 @@ func (c *Config) Algorithm(d num.DType, op num.Op) api.Algorithm {
 	return a
 }
 
-// Names lists the parameters that were set, for reports.
+// Names lists those of a spec's parameters that are [Params].
 func Names(params map[string]string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(params)), func(n string) bool { return !Known(n) })
 }

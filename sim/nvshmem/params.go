@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"example.com/tandem/api"
-	"example.com/tandem/api/num"
+	"example.com/tandem/sim/nvls"
 )
 
 // Name is the name of the family in a Spec.
@@ -16,10 +16,12 @@ const Name = "nvshmem"
 const (
 	version2dca770 = "2dca770"
 	versionPR131   = "pr131"
+	versionTeam    = "pr131-team"
+	versionTail    = "pr131-tail"
 	version345     = "3.4.5"
 )
 
-var versions = []string{version2dca770, versionPR131, version345}
+var versions = []string{version2dca770, versionPR131, versionTeam, versionTail, version345}
 
 // Params are the parameters of one version of the library, parsed. The names
 // are the library's environment variables in lower case without prefix.
@@ -36,6 +38,14 @@ type Params struct {
 	LLThreshold       int64 // bytes: fcollect LL up to here
 	MaxCTAs           int64 // 0 where unset
 
+	// Arith is the arithmetic of the switch.
+	Arith nvls.Config
+	// Domain is how many ranks an NVLink domain holds, 0 if all; a larger team
+	// has no multicast base.
+	Domain int64
+	// MinMaxPR has 16-bit min and max of all-reduce share the path of sums.
+	MinMaxPR bool
+
 	rounding string // "" where unset
 	rsAlign  string // "" where unset
 }
@@ -51,24 +61,25 @@ func (p Params) SegmentBytes() int64 { return p.Half() / 8 }
 // Radix is the radix of recursive exchange on a team of that size.
 func (p Params) Radix(ranks int) int { return int(max(2, min(p.RecExchRadix, int64(ranks)))) }
 
-// Rounding is the direction of in-switch sums of that type.
-func (p Params) Rounding(d api.DType) num.Rounding {
-	switch p.rounding {
-	case "rz":
-		return num.TowardZero
-	case "rne":
-		return num.NearestEven
-	case "away":
-		return num.AwayFromZero
+// Switch is what the switch makes of op on d. The error is an *nvls.Missing.
+func (p Params) Switch(d api.DType, op api.Op) (nvls.Model, error) {
+	m, err := p.Arith.Model(d, op, true)
+	if p.rounding != "" && !m.Fitted {
+		m.Final = nvls.Final(p.rounding)
 	}
-	if d.Size() == 2 && d.Float() {
-		return num.TowardZero
-	}
-	return num.NearestEven
+	return m, err
 }
 
 // after reports whether the rules of PR #131 hold.
-func (p Params) after() bool { return p.Version == versionPR131 }
+func (p Params) after() bool { return base(p.Version) == versionPR131 }
+
+// base is the version whose parameters a version has.
+func base(version string) string {
+	if version == versionTeam || version == versionTail {
+		return versionPR131
+	}
+	return version
+}
 
 // exchange2026 reports whether recursive exchange needs radix 2 and a power of
 // two ranks, as the 2026 sources have it.
@@ -136,20 +147,27 @@ func settings() []setting {
 				}
 				return intIn(1, maxMaxCTAs, func(p *Params) *int64 { return &p.MaxCTAs })(p, text)
 			}},
-		{api.Param{Name: "rounding", Default: "rz for 16-bit types, rne for f32 and f64", Values: "rz|rne|away", Help: "direction of in-switch sums, for the model to assume"}, "",
+		{api.Param{Name: "rounding", Default: "unset: the preset's, or dir", Values: "rz|rne|away", Help: "last rounding of in-switch sums of every type, for the model to assume"}, "",
 			oneOf(func(p *Params, v string) { p.rounding = v }, "rz", "rne", "away")},
+		{api.Param{Name: nvls.DomainParam, Default: "unset: every team is one domain", Values: "2..1024", Help: "ranks of one NVLink domain; a team over two has no multicast base and goes P2P"}, "",
+			intIn(2, api.MaxRanks, func(p *Params) *int64 { return &p.Domain })},
+		{api.Param{Name: "minmax", Default: "source", Values: "source|pr", Help: "16-bit min and max of all-reduce: P2P as in source, or through the switch as the text of PR #131 has it"}, "",
+			oneOf(func(p *Params, v string) { p.MinMaxPR = v == "pr" }, "source", "pr")},
 		{api.Param{Name: "rs_align", Default: "unset", Values: "pointer|shifted", Help: "which source address reduce-scatter tests: the call's, or shifted by its source_offset; a call on which they differ is refused without it"}, versionPR131,
 			oneOf(func(p *Params, v string) { p.rsAlign = v }, "pointer", "shifted")},
 	}
 }
 
 func settingsOf(version string) []setting {
-	return slices.DeleteFunc(settings(), func(s setting) bool { return s.only != "" && s.only != version })
+	return slices.DeleteFunc(settings(), func(s setting) bool { return s.only != "" && s.only != base(version) })
 }
 
 // defaults are the parameters of a version where nothing is set.
 func defaults(version string) Params {
-	return Params{Version: version, NVLS: true, NVLSThreshold: 2048, ScratchSize: 524288, RecExchRadix: 2, LLThreshold: 2048}
+	return Params{
+		Version: version, NVLS: true, NVLSThreshold: 2048, ScratchSize: 524288, RecExchRadix: 2, LLThreshold: 2048,
+		Arith: nvls.Config{Fabric: nvls.NVLink5},
+	}
 }
 
 // ParseParams reads the version and parameters of a Spec. The error is an
@@ -163,7 +181,7 @@ func ParseParams(spec api.Spec) (Params, error) {
 	}
 	p := defaults(spec.Version)
 	known := settingsOf(spec.Version)
-	left := len(spec.Params)
+	left := len(spec.Params) - len(nvls.Names(spec.Params))
 	for _, s := range known {
 		value, ok := spec.Params[s.Name]
 		if !ok {
@@ -177,6 +195,13 @@ func ParseParams(spec api.Spec) (Params, error) {
 	if left > 0 {
 		return Params{}, unknownParam(spec, known)
 	}
+	var err error
+	if p.Arith, err = nvls.Parse(spec.Params); err != nil {
+		return Params{}, err
+	}
+	if p.rounding != "" && p.Arith.Dir != "" {
+		return Params{}, &api.InvalidError{Field: "rounding", Value: p.rounding, Reason: "given together with dir", Hint: "use one of the two: rounding is about sums of every type, dir about 16-bit ones"}
+	}
 	return p, nil
 }
 
@@ -184,6 +209,9 @@ func unknownParam(spec api.Spec, known []setting) error {
 	names := make([]string, len(known))
 	for i, s := range known {
 		names[i] = s.Name
+	}
+	for _, p := range nvls.Params() {
+		names = append(names, p.Name)
 	}
 	var unknown []string
 	for name := range spec.Params {

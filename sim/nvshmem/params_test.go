@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/tandem/api"
-	"example.com/tandem/api/num"
+	"example.com/tandem/sim/nvls"
 )
 
 func parse(text string) (Params, error) {
@@ -18,17 +18,27 @@ func parse(text string) (Params, error) {
 	return ParseParams(spec)
 }
 
+// lastOf is the last rounding of in-switch sums.
+func lastOf(t *testing.T, p Params, d api.DType) nvls.Final {
+	m, err := p.Switch(d, api.Sum)
+	require.NoError(t, err)
+	return m.Final
+}
+
 func TestDefaults(t *testing.T) {
 	for _, v := range versions {
 		p, err := parse("nvshmem@" + v)
 		require.NoError(t, err)
-		require.Equal(t, Params{Version: v, NVLS: true, NVLSThreshold: 2048, ScratchSize: 524288, RecExchRadix: 2, LLThreshold: 2048}, p)
+		require.Equal(t, Params{
+			Version: v, NVLS: true, NVLSThreshold: 2048, ScratchSize: 524288, RecExchRadix: 2, LLThreshold: 2048,
+			Arith: nvls.Config{Fabric: nvls.NVLink5},
+		}, p)
 		require.Equal(t, int64(262144), p.Half())
 		require.Equal(t, int64(32768), p.SegmentBytes())
-		require.Equal(t, num.TowardZero, p.Rounding(api.BF16))
-		require.Equal(t, num.TowardZero, p.Rounding(api.F16))
-		require.Equal(t, num.NearestEven, p.Rounding(api.F32))
-		require.Equal(t, num.NearestEven, p.Rounding(api.F64))
+		require.Equal(t, nvls.DIR, lastOf(t, p, api.BF16))
+		require.Equal(t, nvls.DIR, lastOf(t, p, api.F16))
+		require.Equal(t, nvls.RNE, lastOf(t, p, api.F32))
+		require.Equal(t, nvls.RNE, lastOf(t, p, api.F64))
 	}
 }
 
@@ -38,23 +48,23 @@ func TestParametersAreRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Params{
 		Version: "pr131", NCCL: true, ReduceAlgo: -1, NVLSThreshold: 7, ScratchSize: 1280, RecExchRadix: 5, ReduceScatterAlgo: 3,
-		MaxCTAs: 32, rounding: "away", rsAlign: "shifted",
+		MaxCTAs: 32, rounding: "away", rsAlign: "shifted", Arith: nvls.Config{Fabric: nvls.NVLink5},
 	}, p)
-	require.Equal(t, num.AwayFromZero, p.Rounding(api.F32))
+	require.Equal(t, nvls.RA, lastOf(t, p, api.F32))
 	require.Equal(t, 4, p.Radix(4))
 	require.Equal(t, 2, p.Radix(1))
 	require.Equal(t, int64(80), p.SegmentBytes())
 
 	rne, err := parse("nvshmem@3.4.5?rounding=rne&max_ctas=unset")
 	require.NoError(t, err)
-	require.Equal(t, num.NearestEven, rne.Rounding(api.BF16))
+	require.Equal(t, nvls.RNE, lastOf(t, rne, api.BF16))
 	require.Zero(t, rne.MaxCTAs)
 }
 
 func TestBadSpecs(t *testing.T) {
 	for text, want := range map[string]string{
-		"nvshmem@3.4.6":                           "known are [2dca770 pr131 3.4.5]",
-		"nvshmem":                                 "known are [2dca770 pr131 3.4.5]",
+		"nvshmem@3.4.6":                           "known are [2dca770 pr131 pr131-team pr131-tail 3.4.5]",
+		"nvshmem":                                 "known are [2dca770 pr131 pr131-team pr131-tail 3.4.5]",
 		"nccl@3.4.5":                              "it is called nvshmem",
 		"nvshmem@3.4.5?nvsl=off":                  "known are [nvls nccl reduce_algo",
 		"nvshmem@3.4.5?reduce_nthreads=32":        "unknown to nvshmem@3.4.5",
@@ -83,7 +93,7 @@ func TestBadSpecs(t *testing.T) {
 
 func TestImplementations(t *testing.T) {
 	all := Family{}.Implementations()
-	require.Len(t, all, 3)
+	require.Len(t, all, 5)
 	for _, impl := range all {
 		require.Equal(t, "nvshmem", impl.Name)
 		require.Len(t, impl.DTypes, 12)
@@ -116,7 +126,7 @@ func TestImplementations(t *testing.T) {
 		}
 	}
 	require.Contains(t, paramNames(all[1]), "rs_align")
-	require.NotContains(t, paramNames(all[2]), "rs_align")
+	require.NotContains(t, paramNames(all[4]), "rs_align")
 }
 
 func paramNames(impl api.Implementation) []string {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"example.com/tandem/api"
+	"example.com/tandem/sim/nvls"
 )
 
 // What a plan holds, by algorithm. The program executes exactly this; from the
@@ -24,6 +25,8 @@ import (
 //	            radix Params.Radix; one rank copies.
 //	segment     all_reduce, no slices. Puts of at most Params.SegmentBytes.
 //	ll          all_reduce, no slices. t = op(a0, a1); t = op(a_i, t).
+//	            In version pr131-tail a CTA of either may have one slice more, the
+//	            last one: a tail for the algorithm named in it, after the others.
 //	linear      reduce_scatter. Local slices [start, m). Block j is read at
 //	            source + j*m, whatever start: right for a single CTA only; holes
 //	            of cause offset say where it is wrong. Where another rank of the
@@ -74,7 +77,27 @@ func Plan(spec api.Spec, call api.Call, addrs func(lane, rank int) (src, dst uin
 	if err := pl.build(); err != nil {
 		return nil, err
 	}
+	if err := pl.checkSwitch(); err != nil {
+		return nil, err
+	}
 	return pl.finish(), nil
+}
+
+// checkSwitch refuses a plan whose sums the fabric's switch does not do.
+func (pl *planner) checkSwitch() error {
+	for _, alg := range pl.used {
+		if !pl.switched(alg) {
+			continue
+		}
+		m, err := pl.p.Switch(pl.call.DType, pl.call.Op)
+		if err == nil {
+			_, err = nvls.NewReducer(m, pl.call.DType, pl.call.Op, pl.call.Ranks)
+		}
+		if err != nil {
+			return pl.refusal(pl.spec, err.Error(), "another preset, or nvls=off")
+		}
+	}
+	return nil
 }
 
 // planner builds one plan.
@@ -181,7 +204,12 @@ func (pl *planner) finish() *api.Plan {
 	}
 	pl.plan.Algorithms = make(map[string]api.Algorithm, len(pl.used))
 	for _, alg := range pl.used {
-		pl.plan.Algorithms[alg] = api.Algorithm{Evidence: pl.evidence(alg), Contract: pl.contract(alg)}
+		a := api.Algorithm{Evidence: pl.evidence(alg), Contract: pl.contract(alg)}
+		if pl.switched(alg) {
+			how := pl.arithmetic()
+			a.AnyOrder, a.Fitted = how.AnyOrder, how.Fitted
+		}
+		pl.plan.Algorithms[alg] = a
 	}
 	if len(pl.faults) > 0 {
 		pl.plan.Fault = &pl.faults[0]

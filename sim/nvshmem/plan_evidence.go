@@ -8,11 +8,25 @@ import (
 
 // contract is what values of alg may be held to in this call.
 func (pl *planner) contract(alg string) api.Contract {
-	inSwitch := alg == algOneShot || alg == algTwoShot || alg == algNVLS
-	if inSwitch && pl.call.Op == api.Sum && pl.half() {
-		return api.Faithful
+	if pl.switched(alg) {
+		return pl.arithmetic().Contract
 	}
 	return api.Exact
+}
+
+// switched reports whether alg reduces floats in the switch.
+func (pl *planner) switched(alg string) bool {
+	inSwitch := alg == algOneShot || alg == algTwoShot || alg == algNVLS
+	return inSwitch && pl.call.Collective.Reduces() && pl.call.DType.Float()
+}
+
+// arithmetic is what a plan says of values of the switch.
+func (pl *planner) arithmetic() api.Algorithm {
+	a := pl.p.Arith.Algorithm(pl.call.DType, pl.call.Op)
+	if pl.p.rounding != "" && pl.half() && pl.call.Op == api.Sum && !a.Fitted {
+		a.Contract = api.Faithful
+	}
+	return a
 }
 
 // recordings are the calls of 3.4.5 whose results were recorded, by collective:
@@ -47,7 +61,8 @@ func (pl *planner) evidence(alg string) api.Evidence {
 			return api.Reported
 		}
 		return api.FromSource
-	case inSwitch && pl.call.Collective == api.ReduceScatter && pl.p.rsAlign != "":
+	case inSwitch && pl.call.Collective == api.ReduceScatter && pl.p.rsAlign != "", inSwitch && pl.p.Version != versionPR131,
+		inSwitch && pl.call.Op != api.Sum && pl.half():
 		return api.Assumed
 	case inSwitch:
 		return api.Reconstructed

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"example.com/tandem/api"
+	"example.com/tandem/sim/nvls"
 )
 
 // Family is the nvshmem family: its versions, and the planner of their calls.
@@ -20,6 +21,8 @@ func (Family) Implementations() []api.Implementation {
 	summaries := map[string]string{
 		version2dca770: "before PR #131: read in source around commit 2dca770, recursive exchange as in 2026",
 		versionPR131:   "after PR #131, which keeps NVLS reductions on 4-byte aligned 16-bit slices; reconstructed from its text",
+		versionTeam:    "a follow-up that PR #131 names: CTAs split at multiples of 16 bytes x team size",
+		versionTail:    "a follow-up that PR #131 names: what is no multiple of 16 bytes x team size is split off to P2P",
 		version345:     "release 3.4.5, whose P2P results were recorded",
 	}
 	out := make([]api.Implementation, len(versions))
@@ -28,6 +31,7 @@ func (Family) Implementations() []api.Implementation {
 		for _, s := range settingsOf(v) {
 			params = append(params, s.Param)
 		}
+		params = append(params, nvls.Params()...)
 		out[i] = api.Implementation{
 			Name: Name, Version: v, Summary: summaries[v], Params: params,
 			Collectives: slices.Clone(collectives), DTypes: slices.Clone(dtypes),
@@ -50,6 +54,8 @@ func evidenceOf(version string) map[string]api.Evidence {
 		inSwitch = api.Reported
 	case versionPR131:
 		inSwitch, scatter = api.Reconstructed, api.Reconstructed
+	case versionTeam, versionTail:
+		inSwitch, scatter = api.Assumed, api.Reconstructed
 	}
 	return map[string]api.Evidence{
 		algOneShot: inSwitch, algTwoShot: inSwitch, algNVLS: scatter,

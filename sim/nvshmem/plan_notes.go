@@ -4,14 +4,14 @@ import (
 	"fmt"
 
 	"example.com/tandem/api"
-	"example.com/tandem/api/num"
+	"example.com/tandem/sim/nvls"
 )
 
 // notes are the facts about the plan worth reading, in order of weight.
 func (pl *planner) notes() []string {
 	var out []string
 	for _, add := range []func() string{
-		pl.noteInPlace, pl.noteRounding, pl.noteIntegerWords, pl.noteRankOrder, pl.noteAlign,
+		pl.noteInPlace, pl.noteDomain, pl.noteRounding, pl.noteIntegerWords, pl.noteRankOrder, pl.noteAlign,
 		pl.noteThreshold, pl.noteVersion, pl.noteCoverage, pl.noteOverrun, pl.noteMaxCTAs, pl.noteEmpty, pl.noteNCCL,
 	} {
 		if text := add(); text != "" {
@@ -52,28 +52,26 @@ func (pl *planner) noteInPlace() string {
 	return ""
 }
 
+// noteDomain: no NVLink domain that exists is as large as the team.
+func (pl *planner) noteDomain() string {
+	if !pl.multicast || pl.ranks <= nvls.MaxDomain || pl.p.Domain != 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d ranks are taken as one NVLink domain, and none holds more than %d; say %s=%d, and the team has no multicast base", pl.ranks, nvls.MaxDomain, nvls.DomainParam, nvls.MaxDomain)
+}
+
 func (pl *planner) noteRounding() string {
 	if !pl.inSwitchSum() || !pl.call.DType.Float() {
 		return ""
 	}
-	mode := pl.p.Rounding(pl.call.DType)
-	if pl.call.DType.Size() > 2 {
-		return fmt.Sprintf("in-switch sums: the exact sum rounded once, %s; published for Blackwell with nearest even, unknown on Hopper", roundingName(mode))
+	m, err := pl.p.Switch(pl.call.DType, pl.call.Op)
+	if err != nil {
+		return ""
 	}
-	if mode == num.NearestEven {
-		return "rounding=rne: the hardware is known not to round in-switch 16-bit sums to nearest (PR #131, B300); no public rule says which neighbour it gives"
+	if m.Final == nvls.RNE && pl.half() && pl.call.Op == api.Sum && !m.Fitted {
+		return fmt.Sprintf("last rounding rne: the hardware is known not to round in-switch 16-bit sums to nearest (PR #131, B300); no public rule says which neighbour it gives; %s", m.Says(pl.call.DType, pl.call.Op))
 	}
-	return fmt.Sprintf("in-switch 16-bit sums: one of the two neighbours of the exact sum, which one is not known; the model rounds %s", roundingName(mode))
-}
-
-func roundingName(r num.Rounding) string {
-	switch r {
-	case num.TowardZero:
-		return "toward zero"
-	case num.AwayFromZero:
-		return "away from zero"
-	}
-	return "to nearest even"
+	return m.Says(pl.call.DType, pl.call.Op)
 }
 
 func (pl *planner) noteIntegerWords() string {

@@ -11,14 +11,59 @@ func (pl *planner) bytesAt(elems int64) uint64 { return uint64(elems * pl.size) 
 func (pl *planner) planAllReduce(cta *api.CTA) {
 	at := pl.bytesAt(cta.Start)
 	c := pl.allReduce(cta.Count, pl.dst[0]+at, pl.src[0]+at)
+	if head := pl.headOf(cta.Count, c, at); head > 0 {
+		pl.planHeadAndTail(cta, head)
+		return
+	}
 	cta.Algorithm, cta.Why = c.alg, c.why
+	pl.planRange(cta)
+}
+
+// planRange plans a CTA, or a part of one, whose algorithm is chosen.
+func (pl *planner) planRange(cta *api.CTA) {
 	pl.checkReduce(cta)
-	switch c.alg {
+	switch cta.Algorithm {
 	case algOneShot, algTwoShot:
 		pl.inSwitch(cta)
 	default:
 		pl.costReduce(cta)
 	}
+}
+
+// headOf is how many of a CTA's n elements version pr131-tail keeps in the
+// switch where pr131 would send all of them P2P for their number alone; 0 where
+// it does not split.
+func (pl *planner) headOf(n int64, c choice, at uint64) int64 {
+	if pl.p.Version != versionTail || !pl.half() || c.alg == algOneShot || c.alg == algTwoShot {
+		return 0
+	}
+	head := n - n%(16/pl.size*pl.ranks)
+	if head == 0 {
+		return 0
+	}
+	switch pl.allReduce(head, pl.dst[0]+at, pl.src[0]+at).alg {
+	case algOneShot, algTwoShot:
+		return head
+	}
+	return 0
+}
+
+// planHeadAndTail plans a CTA that puts its head through the switch and then its
+// tail through P2P.
+func (pl *planner) planHeadAndTail(cta *api.CTA, n int64) {
+	at := pl.bytesAt(cta.Start)
+	head, tail := *cta, *cta
+	head.Count = n
+	tail.Start, tail.Count = cta.Start+n, cta.Count-n
+	h := pl.allReduce(head.Count, pl.dst[0]+at, pl.src[0]+at)
+	t := pl.p2p(tail.Count, fmt.Sprintf("the last %d elements, no multiple of 16 bytes x %d ranks", tail.Count, pl.ranks))
+	head.Algorithm, tail.Algorithm = h.alg, t.alg
+	pl.planRange(&head)
+	pl.planRange(&tail)
+	pl.use(t.alg)
+	cta.Algorithm, cta.Why = h.alg, fmt.Sprintf("%s; a tail of %d is split off", h.why, tail.Count)
+	cta.Words, cta.Rounds = head.Words, head.Rounds+tail.Rounds
+	cta.Slices = append(head.Slices, api.Slice{Start: tail.Start, Count: tail.Count, Algorithm: t.alg, Why: t.why})
 }
 
 // inSwitch plans the slices of one-shot and two-shot.

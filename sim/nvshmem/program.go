@@ -6,6 +6,7 @@ import (
 	"example.com/tandem/api"
 	"example.com/tandem/api/num"
 	"example.com/tandem/sim/machine"
+	"example.com/tandem/sim/nvls"
 )
 
 // program is the steps of a plan: one kernel, the same CTAs on every rank. It
@@ -19,6 +20,8 @@ type program struct {
 	flag  uint32
 	parts []part
 	needs machine.Needs
+	// fold is the arithmetic of the switch on floats; nil where it has none.
+	fold *nvls.Reducer
 }
 
 // part is what one CTA does.
@@ -31,6 +34,11 @@ type part interface {
 // not one that the team's last calls used.
 func newProgram(p Params, plan *api.Plan, flag uint32) (*program, error) {
 	g := &program{p: p, plan: plan, call: &plan.Call, ranks: plan.Call.Ranks, size: int64(plan.Call.DType.Size()), flag: flag}
+	if m, err := p.Switch(g.call.DType, g.call.Op); err == nil && g.call.DType.Float() && g.call.Collective.Reduces() {
+		if g.fold, err = nvls.NewReducer(m, g.call.DType, g.call.Op, g.ranks); err != nil {
+			return nil, err
+		}
+	}
 	ctas := plan.Kernels[0].CTAs
 	g.parts = make([]part, len(ctas))
 	for i := range ctas {
@@ -49,6 +57,9 @@ func (g *program) part(cta *api.CTA) (part, error) {
 	case algNone:
 		return emptyPart{}, nil
 	case algOneShot, algTwoShot:
+		if len(cta.Slices) > g.ranks {
+			return g.headAndTail(cta)
+		}
 		return g.inSwitch(cta), nil
 	case algRecExch:
 		return g.newExchanging(cta), nil
@@ -122,10 +133,11 @@ func (g *program) stepwise() num.Scheme {
 	return num.Scheme{Op: g.call.Op, MinMax: num.Ternary}
 }
 
-// inSwitchSum is the arithmetic of the switch on floats: the exact sum, rounded
-// once in a direction nobody has published.
-func (g *program) inSwitchSum() num.Scheme {
-	return num.Scheme{Op: num.Sum, Acc: num.AccExact, Last: g.p.Rounding(g.call.DType)}
+// switchStep has a step reduce floats as the switch does. at is the first element
+// in the source of the call.
+func (g *program) switchStep(s *machine.Step, at int64) {
+	s.DType, s.Scheme = g.call.DType, num.Scheme{Op: g.call.Op}
+	s.Fold, s.At = g.fold, at*g.size
 }
 
 func (g *program) copyStep(s *machine.Step, dst, src machine.Ref, elems int64) {

@@ -57,6 +57,32 @@ func (w wordsPart) step(s *machine.Step, rank, i int) {
 	w.g.barrierStep(s, w.cta.CTA)
 }
 
+// headTail is a CTA of two parts, one after the other.
+type headTail struct{ head, tail part }
+
+// headAndTail makes the parts of a CTA whose last slice is a tail.
+func (g *program) headAndTail(cta *api.CTA) (part, error) {
+	last := cta.Slices[g.ranks]
+	head, tail := *cta, *cta
+	head.Count, head.Slices = last.Start-cta.Start, cta.Slices[:g.ranks]
+	tail.Start, tail.Count, tail.Algorithm, tail.Slices = last.Start, last.Count, last.Algorithm, nil
+	after, err := g.part(&tail)
+	if err != nil {
+		return nil, err
+	}
+	return headTail{g.inSwitch(&head), after}, nil
+}
+
+func (h headTail) len(rank int) int { return h.head.len(rank) + h.tail.len(rank) }
+
+func (h headTail) step(s *machine.Step, rank, i int) {
+	if n := h.head.len(rank); i >= n {
+		h.tail.step(s, rank, i-n)
+		return
+	}
+	h.head.step(s, rank, i)
+}
+
 // at is the place done bytes behind an element.
 func behind(r machine.Ref, done int64) machine.Ref {
 	r.Off += done
@@ -70,7 +96,9 @@ func reduceWords(g *program, s *machine.Step, slice *api.Slice, done int64, _ in
 	if slice.Local {
 		to = slice.Rank
 	}
-	s.Kind, s.DType, s.Scheme = machine.Reduce, g.call.DType, g.inSwitchSum()
+	s.Kind = machine.Reduce
+	g.switchStep(s, slice.Start)
+	s.At += done
 	s.Dst = behind(g.dst(to, slice.Start), done)
 	s.Srcs = append(s.Srcs, behind(g.src(machine.All, slice.Start), done))
 }
@@ -91,6 +119,9 @@ func scatterWords(g *program, s *machine.Step, slice *api.Slice, done int64, wid
 	s.Dst = behind(g.dst(slice.Rank, slice.Start), done)
 	s.Srcs = append(s.Srcs, behind(g.src(machine.All, int64(slice.Rank)*g.call.Count+slice.Start), done))
 	g.scatterArithmetic(s, width)
+	if s.Fold != nil {
+		s.At += (int64(slice.Rank)*g.call.Count+slice.Start)*g.size + done
+	}
 }
 
 // whyFloatAdd is why an integer sum of 16-byte words may be unknown.
@@ -101,7 +132,7 @@ const whyFloatAdd = "reduce-scatter adds 16-byte words of integers as four f32 p
 // as one 64-bit number at 8 (32-bit types too), and as themselves at 4.
 func (g *program) scatterArithmetic(s *machine.Step, width int) {
 	if g.call.DType.Float() {
-		s.DType, s.Scheme = g.call.DType, g.inSwitchSum()
+		g.switchStep(s, 0)
 		return
 	}
 	s.Scheme = num.Scheme{Op: g.call.Op}

@@ -26,10 +26,11 @@ func check(t *testing.T, hundreds int, f func(*rapid.T)) {
 var specs = []string{
 	"", "", "", "?nvls=off", "?max_ctas=64", "?max_ctas=3", "?reduce_algo=3", "?reduce_algo=4", "?reduce_recexch_kval=3",
 	"?reduce_recexch_kval=5", "?reduce_scratch_size=4096", "?fcollect_ll_threshold=100000", "?reduce_nvls_threshold=0", "?rounding=rne", "?rounding=away",
+	"?dir=adversarial&minmax=pr", "?fabric=nvswitch3&order=reverse", "?nvlink_domain=3&seed=7",
 }
 
 func drawVersion(rt *rapid.T) string {
-	v := rapid.SampledFrom([]string{"2dca770", "pr131", "3.4.5"}).Draw(rt, "version") + rapid.SampledFrom(specs).Draw(rt, "params")
+	v := rapid.SampledFrom([]string{"2dca770", "pr131", "pr131-team", "pr131-tail", "3.4.5"}).Draw(rt, "version") + rapid.SampledFrom(specs).Draw(rt, "params")
 	if v == "pr131" && rapid.Bool().Draw(rt, "reading") {
 		v += "?rs_align=shifted"
 	}

@@ -38,7 +38,7 @@ func (f reference) value(rank int, index int64) (uint64, string, bool) {
 	n := call.Count
 	switch alg := place.Algorithm; alg {
 	case "one_shot", "two_shot":
-		return f.inSwitch(at(index)), alg, true
+		return f.inSwitch(at(index), index), alg, true
 	case "recexch":
 		return f.exchange(at(index))[rank], alg, true
 	case "segment":
@@ -66,7 +66,7 @@ func (f reference) value(rank int, index int64) (uint64, string, bool) {
 			if !call.DType.Float() && (call.Op == api.Sum || call.Op == api.Min || call.Op == api.Max) {
 				return 0, "", false // words of other widths than the type: section 10.12
 			}
-			return f.inSwitch(at(int64(rank)*n + index)), alg, true
+			return f.inSwitch(at(int64(rank)*n+index), int64(rank)*n+index), alg, true
 		}
 	}
 	in := call.Inputs(nil, 0, rank, index)
@@ -77,12 +77,16 @@ func (f reference) fold(in ...uint64) uint64 {
 	return num.Eval(f.plan.Call.DType, num.Scheme{Op: f.plan.Call.Op, MinMax: num.Ternary}, in)
 }
 
-func (f reference) inSwitch(in []uint64) uint64 {
-	d, s := f.plan.Call.DType, num.Scheme{Op: f.plan.Call.Op}
-	if d.Float() {
-		s.Acc, s.Last = num.AccExact, f.p.Rounding(d)
+func (f reference) inSwitch(in []uint64, index int64) uint64 {
+	d := f.plan.Call.DType
+	if !d.Float() {
+		return num.Eval(d, num.Scheme{Op: f.plan.Call.Op}, in)
 	}
-	return num.Eval(d, s, in)
+	m, err := f.p.Switch(d, f.plan.Call.Op)
+	if err != nil {
+		panic(err)
+	}
+	return m.Word(d, f.plan.Call.Op, in, index)
 }
 
 // exchange is recursive exchange on one element of all ranks.

@@ -42,7 +42,7 @@ type selector struct {
 func newSelector(p Params, call *api.Call) *selector {
 	return &selector{
 		p: p, call: call, ranks: int64(call.Ranks), count: call.Count, size: int64(call.DType.Size()),
-		multicast: p.NVLS && call.Ranks >= 2, inPlace: call.InPlace != api.OutOfPlace,
+		multicast: p.NVLS && call.Ranks >= 2 && (p.Domain == 0 || int64(call.Ranks) <= p.Domain), inPlace: call.InPlace != api.OutOfPlace,
 		whyScatterNVLS: fmt.Sprintf("%s of %s has an in-switch form", call.Op, call.DType),
 	}
 }
@@ -57,6 +57,8 @@ func (s *selector) noMulticast() string {
 		return "nvls=off: no multicast base"
 	case s.ranks < 2:
 		return "one rank: no multicast base"
+	case !s.multicast:
+		return fmt.Sprintf("%d ranks over two NVLink domains of %d: no multicast base", s.ranks, s.p.Domain)
 	}
 	return ""
 }
@@ -109,7 +111,7 @@ func (s *selector) noNVLS(n int64, dst, src uint64) string {
 		return why
 	}
 	switch {
-	case s.call.Op != api.Sum:
+	case s.call.Op != api.Sum && !s.minMaxInSwitch():
 		return fmt.Sprintf("all-reduce uses NVLS for sum only, not for %s", s.call.Op)
 	case !s.half() && s.call.DType != api.F32:
 		return fmt.Sprintf("all-reduce uses NVLS for bf16, f16 and f32 only, not for %s", s.call.DType)
@@ -121,6 +123,12 @@ func (s *selector) noNVLS(n int64, dst, src uint64) string {
 		return "source not 4-byte aligned"
 	}
 	return ""
+}
+
+// minMaxInSwitch reports whether the call is a min or max that the text of PR
+// #131 puts on the path of sums; there is no load-reduce for those of f32.
+func (s *selector) minMaxInSwitch() bool {
+	return s.p.MinMaxPR && s.half() && (s.call.Op == api.Min || s.call.Op == api.Max)
 }
 
 func (s *selector) noTwoShot(n int64) string {

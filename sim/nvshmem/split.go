@@ -35,8 +35,12 @@ func (s *selector) splitCall() split {
 	}
 	per := s.count / blocks
 	if s.p.after() && s.call.Collective == api.AllReduce {
-		// PR #131: every CTA but the last a multiple of 16 bytes.
+		// PR #131: every CTA but the last a multiple of 16 bytes; its follow-up,
+		// a multiple of that for every rank.
 		unit := 16 / s.size
+		if s.p.Version == versionTeam {
+			unit *= s.ranks
+		}
 		per = per / unit * unit
 	}
 	out := split{blocks: blocks, per: per, spans: make([]span, blocks)}
