@@ -58,38 +58,8 @@ func ranges(ranks, bytes int) [][]byte {
 	return all
 }
 
-// BenchmarkCopy copies 8 ranges of 1 Mi bf16 to 8 other ones.
-func BenchmarkCopy(b *testing.B) {
-	srcs := benchSources(num.BF16, 8)
-	dsts := ranges(8, len(srcs[0]))
-	bytes := 8 * len(srcs[0])
-	b.SetBytes(int64(bytes))
-	for b.Loop() {
-		for i, src := range srcs {
-			copy(dsts[i], src)
-		}
-	}
-	b.ReportMetric(float64(8*benchElements)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "Gin/s")
-}
-
-// BenchmarkArith reduces ranges of 1 Mi elements on one core. Gin/s are 10^9 input
-// elements a second; ratio is its speed over that of a copy of the same bytes, all
-// sources to as many other ranges, in the same run.
-func BenchmarkArith(b *testing.B) {
-	for _, d := range []num.DType{num.BF16, num.F16, num.F32, num.F64} {
-		for _, c := range benchSchemes {
-			b.Run(fmt.Sprintf("%v/%s", d, c.name), func(b *testing.B) {
-				for _, ranks := range []int{2, 8, 72} {
-					b.Run(fmt.Sprintf("ranks=%d", ranks), func(b *testing.B) {
-						benchReduce(b, Options{Workers: 1}, d, c.s, ranks)
-					})
-				}
-			})
-		}
-	}
-}
-
-// BenchmarkPortable is BenchmarkArith without assembly, at 8 ranks.
+// BenchmarkPortable reduces ranges of 1 Mi elements of 8 ranks without assembly.
+// What the assembly does is measured in package sim.
 func BenchmarkPortable(b *testing.B) {
 	for _, d := range []num.DType{num.BF16, num.F16, num.F32, num.F64} {
 		for _, c := range benchSchemes {
