@@ -19,7 +19,7 @@ const (
 	defaultProgress = 5 * time.Second
 	minDeadline     = 10 * time.Millisecond
 	defaultStage    = 4 << 20
-	minStage        = 16 * MaxRanks * maxBlocks
+	minStage        = 16 * MaxRanks * generalBlocks
 	maxScale        = 1000
 )
 

@@ -18,7 +18,7 @@ func params() []gpu.Param {
 	for range 8 {
 		a.Uint32(0)
 	}
-	a.Struct(make([]byte, 8*inlineWords), 8)
+	a.Struct(make([]byte, 8*inlineWords), 8).Struct(make([]byte, teamBytes), 8)
 	return slices.Clone(a.Spans())
 }
 
@@ -56,7 +56,10 @@ func newEmulatorOn(gpus int) (*emulator, *hwtest.Driver) {
 	}
 	drv := hwtest.New(gpus)
 	drv.Params = params()
-	drv.Kernels = map[string]hwtest.Kernel{"tandem_reduce": e.launch, "tandem_copy": e.launch}
+	drv.Kernels = map[string]hwtest.Kernel{}
+	for _, name := range kernelNames {
+		drv.Kernels[name] = e.launch
+	}
 	return e, drv
 }
 
@@ -100,7 +103,7 @@ func (e *emulator) launch(d *hwtest.Driver, _ int, l gpu.Launch) {
 	world := int(le.Uint32(table[tableWorld:]))
 	blocks := int(args[7])
 	groups := int(l.Grid.X) / blocks
-	if int(l.Grid.X) != blocks*groups || !l.Cooperative || l.Block.X != threads {
+	if int(l.Grid.X) != blocks*groups || !l.Cooperative && groups > 1 || l.Block.X != threads {
 		panic("a grid that is not blocks times ranks")
 	}
 	if args[1] != 0 {

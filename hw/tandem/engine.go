@@ -21,15 +21,19 @@ type Fault struct {
 
 // Engine is a team's part of host.Team.
 type Engine struct {
-	config     *config
-	machine    *host.Machine
-	gpus       []*host.GPU
-	place      []int
-	local      [][]int // ranks of each GPU
-	functions  []functions
-	pages      []host.Page // of each rank
-	boxes      []gpu.Ptr
-	stages     []gpu.Ptr
+	config    *config
+	machine   *host.Machine
+	gpus      []*host.GPU
+	place     []int
+	local     [][]int // ranks of each GPU
+	functions []functions
+	pages     []host.Page // of each rank
+	boxes     []gpu.Ptr
+	stages    []gpu.Ptr
+	teams     [][]byte // what launches of each GPU say of the team
+	// together is whether blocks of one launch could be kept from running side by
+	// side: where a GPU has more than one rank.
+	together   bool
 	generation uint64
 	most       int // largest grid of a rank
 	arrive     time.Duration
@@ -37,7 +41,7 @@ type Engine struct {
 	fault      *Fault
 }
 
-type functions struct{ reduce, copy gpu.Function }
+type functions [kernelCount]gpu.Function
 
 // Admit says whether tandem takes a call.
 func (e *Engine) Admit(call *api.Call) error { return e.config.admit(call) }
@@ -94,7 +98,11 @@ func (e *Engine) Bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr) (hos
 	if err := e.checkBuffers(call, mem); err != nil {
 		return nil, err
 	}
-	p := e.config.plan(call, e.most)
+	return host.Bound{e.bind(call, mem, tables, e.config.plan(call, e.most))}, nil
+}
+
+// bind makes the launches of a plan.
+func (e *Engine) bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr, p plan) []gpu.Launch {
 	inline := make([]byte, 8*inlineWords)
 	if e.TableBytes(call) == 0 {
 		copy(inline, e.words(call, mem))
@@ -112,16 +120,12 @@ func (e *Engine) Bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr) (hos
 	}
 	step := make([]gpu.Launch, len(e.gpus))
 	for i := range e.gpus {
-		f := e.functions[i].copy
-		if p.reduce {
-			f = e.functions[i].reduce
-		}
 		a := new(gpu.Args).Ptr(e.table(i)).Ptr(tables[i]).Uint64(e.generation).Uint64(host.Hash(call)).Uint64(faultCycles)
 		a.Uint32(p.collective).Uint32(p.path).Uint32(uint32(p.blocks)).Uint32(uint32(call.Lanes())).Uint32(uint32(call.Root)).Uint32(flags)
-		a.Uint32(faultRank).Uint32(faultStep).Struct(inline, 8)
-		step[i] = gpu.Launch{Function: f, Grid: gpu.Dim3{X: uint32(p.blocks * len(e.local[i]))}, Block: gpu.Dim3{X: threads}, Cooperative: true, Args: a, Ranks: e.local[i]}
+		a.Uint32(faultRank).Uint32(faultStep).Struct(inline, 8).Struct(e.teams[i], 8)
+		step[i] = gpu.Launch{Function: e.functions[i][p.kernel], Grid: gpu.Dim3{X: uint32(p.blocks * len(e.local[i]))}, Block: gpu.Dim3{X: threads}, Cooperative: true, Args: a, Ranks: e.local[i]}
 	}
-	return host.Bound{step}, nil
+	return step
 }
 
 // table is the address of the team table of a GPU.
@@ -134,6 +138,39 @@ func (e *Engine) cycles(d time.Duration) uint64 {
 		most = max(most, g.Context.Device().Info().ClockKHz)
 	}
 	return uint64(most) * uint64(d/time.Microsecond) / 1000
+}
+
+// team is the kernels' Team of a GPU.
+func (e *Engine) team(local []int) []byte {
+	b := make([]byte, teamBytes)
+	le := binary.LittleEndian
+	le.PutUint64(b[teamSlot:], uint64(slotBytes(len(e.place))))
+	le.PutUint64(b[teamArrive:], e.cycles(e.arrive))
+	le.PutUint64(b[teamProgress:], e.cycles(e.progress))
+	le.PutUint64(b[teamStage:], uint64(e.config.stage))
+	ranks := len(e.place)
+	rank := local[0]
+	next := (rank + 1) % ranks
+	le.PutUint32(b[teamWorld:], uint32(ranks))
+	le.PutUint32(b[teamRank:], uint32(rank))
+	le.PutUint64(b[teamPage:], uint64(e.pages[rank].Device))
+	le.PutUint64(b[teamBox:], uint64(e.boxes[rank]))
+	le.PutUint64(b[teamReport:], uint64(e.pages[rank].Host.Ptr))
+	le.PutUint64(b[teamNextPage:], uint64(e.pages[next].Device))
+	le.PutUint64(b[teamNextBox:], uint64(e.boxes[next]))
+	if ranks > inlineRanks {
+		return b
+	}
+	for r, page := range e.pages {
+		le.PutUint64(b[teamPages+8*r:], uint64(page.Device))
+		le.PutUint64(b[teamBoxes+8*r:], uint64(e.boxes[r]))
+		le.PutUint64(b[teamStages+8*r:], uint64(e.stages[r]))
+		le.PutUint64(b[teamReports+8*r:], uint64(page.Host.Ptr))
+	}
+	for i, r := range local {
+		le.PutUint32(b[teamLocal+4*i:], uint32(r))
+	}
+	return b
 }
 
 // checkBuffers refuses, before anything is launched, addresses that no kernel

@@ -5,9 +5,14 @@ package tandem
 // Limits.
 const (
 	MaxRanks  = 72
-	maxBlocks = 64
+	maxBlocks = 128
 	peers     = 128
 	threads   = 256 // a block
+	// generalBlocks is the most blocks of the general kernels, and so of those
+	// that share a stage.
+	generalBlocks = 64
+	// inlineRanks is the largest team whose lists go with every launch.
+	inlineRanks = 8
 )
 
 // The control page of a rank.
@@ -108,6 +113,27 @@ const (
 )
 
 const inlineWords = 148
+
+// Fields of the kernels' Team, in bytes.
+const (
+	teamWorld    = 0
+	teamRank     = 4
+	teamPage     = 8
+	teamBox      = 16
+	teamReport   = 24
+	teamNextPage = 32
+	teamNextBox  = 40
+	teamSlot     = 48
+	teamPages    = 56
+	teamBoxes    = teamPages + inlineRanks*8
+	teamStages   = teamBoxes + inlineRanks*8
+	teamReports  = teamStages + inlineRanks*8
+	teamArrive   = teamReports + inlineRanks*8
+	teamProgress = teamArrive + 8
+	teamStage    = teamProgress + 8
+	teamLocal    = teamStage + 8
+	teamBytes    = teamLocal + inlineRanks*4
+)
 
 const (
 	flagInPlace = 1

@@ -92,8 +92,11 @@ func (e *Engine) spread(ranks int) error {
 func (e *Engine) load() error {
 	e.most = maxBlocks
 	for i, g := range e.gpus {
-		var k [2]gpu.Function
-		for j, name := range []string{"tandem_reduce", "tandem_copy"} {
+		var k functions
+		for j, name := range kernelNames {
+			if !kernel(j).serves(len(e.place)) {
+				continue
+			}
 			f, err := g.Function("tandem.ptx", kernels.Tandem, name)
 			if err != nil {
 				return err
@@ -106,10 +109,10 @@ func (e *Engine) load() error {
 			if fits < 1 {
 				return e.config.refuse(fmt.Sprintf("%d ranks on one GPU", len(e.local[i])), fmt.Sprintf("it holds %d blocks of %s at a time, and every rank needs one", per*g.Context.SMs(), name), "more GPUs")
 			}
-			e.most = min(e.most, fits)
+			e.most = min(e.most, kernel(j).most(fits, len(e.local[i])))
 			k[j] = f
 		}
-		e.functions = append(e.functions, functions{k[0], k[1]})
+		e.functions = append(e.functions, k)
 	}
 	return nil
 }
@@ -133,7 +136,8 @@ func (e *Engine) streams() ([]gpu.Stream, error) {
 // in lines that are half flags.
 func boxBytes(ranks int) uint64 { return 2 * uint64(ranks) * 2 * uint64(slotBytes(ranks)) }
 
-// start allocates, fills in pages and tables, and makes two empty calls.
+// start allocates, fills in pages and tables, and makes an empty call of every
+// kernel there is a use for.
 func (e *Engine) start(ctx context.Context, streams []gpu.Stream, ranks int) error {
 	e.generation = e.machine.Generation()
 	for r := range ranks {
@@ -159,6 +163,10 @@ func (e *Engine) start(ctx context.Context, streams []gpu.Stream, ranks int) err
 	}
 	if err := e.write(ctx, streams); err != nil {
 		return err
+	}
+	for _, local := range e.local {
+		e.teams = append(e.teams, e.team(local))
+		e.together = e.together || len(local) > 1
 	}
 	return e.rehearse(ctx, streams, ranks)
 }
@@ -211,23 +219,22 @@ func (e *Engine) fill(b []byte, local []int) {
 	}
 }
 
-// rehearse makes an empty call of each kernel.
+// rehearse makes an empty call with each kernel.
 func (e *Engine) rehearse(ctx context.Context, streams []gpu.Stream, ranks int) error {
-	for _, k := range []api.Call{
-		{Collective: api.AllGather, DType: api.U8, Ranks: ranks},
-		{Collective: api.AllReduce, DType: api.U8, Op: api.Sum, Ranks: ranks},
-	} {
+	for k := range kernelCount {
+		if !k.serves(ranks) {
+			continue
+		}
+		call := api.Call{Collective: api.AllReduce, DType: api.U8, Op: api.Sum, Ranks: ranks}
+		p := plan{collective: kernelCollective(&call), kernel: k, blocks: 1}
 		mem := make([]host.Buffers, ranks)
 		for r := range mem {
 			mem[r] = host.Buffers{{}}
 		}
-		b, err := e.Bind(&k, mem, make([]gpu.Ptr, len(e.gpus)))
-		if err != nil {
-			return err
-		}
+		b := e.bind(&call, mem, make([]gpu.Ptr, len(e.gpus)), p)
 		var q []gpu.Queryer
 		for i, s := range streams {
-			if err := s.Launch(b[0][i]); err != nil {
+			if err := s.Launch(b[i]); err != nil {
 				return err
 			}
 			q = append(q, s)
@@ -236,7 +243,7 @@ func (e *Engine) rehearse(ctx context.Context, streams []gpu.Stream, ranks int) 
 			e.Stop()
 			return err
 		}
-		if errs := e.Verdicts(&k); errs != nil {
+		if errs := e.Verdicts(&call); errs != nil {
 			return errors.Join(errs...)
 		}
 	}

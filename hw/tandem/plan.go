@@ -10,7 +10,92 @@ type plan struct {
 	collective uint32
 	path       uint32
 	blocks     int
-	reduce     bool // which kernel
+	kernel     kernel
+}
+
+// kernel is an entry of the module.
+type kernel int
+
+const (
+	reduceKernel kernel = iota
+	copyKernel
+	push2Kernel
+	pushKernel
+	pull2Kernel
+	pullKernel
+	spreadKernel
+	kernelCount
+)
+
+var kernelNames = [kernelCount]string{"tandem_reduce", "tandem_copy", "tandem_push2", "tandem_push", "tandem_pull2", "tandem_pull", "tandem_spread"}
+
+// general reports whether a kernel takes calls of all kinds. These need so many
+// registers that they are launched with fewer blocks.
+func (k kernel) general() bool { return k <= copyKernel }
+
+// serves reports whether a kernel is of use to a team.
+func (k kernel) serves(ranks int) bool {
+	switch k {
+	case push2Kernel, pull2Kernel:
+		return ranks == 2
+	case pushKernel, pullKernel:
+		return ranks > 2 && ranks <= inlineRanks
+	case spreadKernel:
+		return ranks > 1
+	}
+	return true
+}
+
+// most is the largest grid of a rank, of the blocks that fit for each of so many
+// ranks of a GPU. Calls of two teams fit side by side, each alone on its GPUs:
+// neither can keep a part of the other from running.
+func (k kernel) most(fits, ranks int) int {
+	if k.general() && fits >= generalBlocks {
+		return maxBlocks
+	}
+	if !k.general() && ranks == 1 && fits >= 2 {
+		return min(fits/2, maxBlocks)
+	}
+	return min(fits, maxBlocks)
+}
+
+// kernelFor is the kernel of a call. The general ones are for teams of more than
+// eight and of one, for staged sources, and for arithmetic that is long or goes
+// element by element.
+func (c *config) kernelFor(call *api.Call, collective, path uint32) kernel {
+	reduces := collective <= kernelReduceScatter
+	general := copyKernel
+	if reduces {
+		general = reduceKernel
+	}
+	pull, push := pullKernel, pushKernel
+	if call.Ranks == 2 {
+		pull, push = pull2Kernel, push2Kernel
+	}
+	plain := call.Ranks <= inlineRanks && (!reduces || c.plain(call))
+	switch {
+	case call.Ranks == 1 || path == pathStaged:
+	case path == pathPush && plain && words(call) <= inlineWords:
+		return push
+	case path == pathDirect && !reduces:
+		return spreadKernel
+	case (path == pathDirect || path == pathTwoShot) && reduces && plain:
+		return pull
+	}
+	return general
+}
+
+// plain reports whether the arithmetic of all lanes is whole lines', unscaled,
+// and one of PLAIN in plain.h.
+func (c *config) plain(call *api.Call) bool {
+	scheme := c.scheme(call)
+	for i := range call.Lanes() {
+		w := typeWord(call.Lane(i).DType, scheme)
+		if w>>16 != 0 || !plainJoin(w>>8) {
+			return false
+		}
+	}
+	return true
 }
 
 // slotBytes is what a sender has in a peer's box, and so the largest message
@@ -60,11 +145,17 @@ func kernelCollective(call *api.Call) uint32 {
 // plan decides. most is the largest grid of a rank.
 func (c *config) plan(call *api.Call, most int) plan {
 	p := plan{collective: kernelCollective(call)}
-	p.reduce = p.collective <= kernelReduceScatter
+	reduces := p.collective <= kernelReduceScatter
 	total := units(call)
 	p.path = c.choose(call, p.collective, total)
+	p.kernel = c.kernelFor(call, p.collective, p.path)
 	work := total
-	if p.path == pathPush && (p.collective == kernelAllGather || p.collective == kernelAllToAll) || p.path == pathDirect && !p.reduce {
+	if p.kernel.general() {
+		most = min(most, generalBlocks)
+	}
+	switch {
+	case !p.kernel.general():
+	case p.path == pathPush && (p.collective == kernelAllGather || p.collective == kernelAllToAll), p.path == pathDirect && !reduces:
 		work *= int64(call.Ranks)
 	}
 	blocks := max((work+threads-1)/threads, min(int64(call.Lanes()), total))

@@ -26,6 +26,17 @@ const (
 	joinMaxNaN
 )
 
+// plainJoin reports whether a join is of PLAIN in plain.h.
+func plainJoin(join uint64) bool {
+	switch base, op := join/6*6, join%6; base {
+	case floatJoins[api.F64], intJoins[1], intJoins[2]:
+		return op == joinAdd
+	case intJoins[8]:
+		return op != joinMul
+	}
+	return true
+}
+
 // Scales, in the order of Scale in kinds.h.
 const (
 	scaleNone = iota

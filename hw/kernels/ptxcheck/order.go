@@ -61,7 +61,7 @@ func (k *Kernel) step(i int, s state, found map[Problem]bool) state {
 			found[Problem{x.Line, "a barrier with no fence since a flag was awaited"}] = true
 		}
 		s = state{written: x.Line}
-	case strings.HasPrefix(x.Form, "st.global."):
+	case strings.HasPrefix(x.Form, "st.") && strings.Contains(x.Form, ".global."):
 		s.written = x.Line
 	}
 	if weak(x.Form) && strings.HasPrefix(x.Form, "st.") && s.awaited != 0 {

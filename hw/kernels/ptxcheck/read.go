@@ -59,7 +59,7 @@ func Read(ptx []byte) ([]*Kernel, []Problem) {
 			note, text = text[m[2]:m[3]], strings.TrimSpace(text[:m[0]])
 		}
 		switch {
-		case text == "", strings.HasPrefix(text, "//"), text == "{", text == "}", text == ")", strings.HasPrefix(text, ".param"), strings.HasPrefix(text, ".maxntid"):
+		case text == "", strings.HasPrefix(text, "//"), text == "{", text == "}", text == ")", strings.HasPrefix(text, ".param"), strings.HasPrefix(text, ".maxntid"), strings.HasPrefix(text, ".minnctapersm"):
 		case strings.HasPrefix(text, ".version"), strings.HasPrefix(text, ".target"), strings.HasPrefix(text, ".address_size"), strings.HasPrefix(text, ".pragma \"nounroll\""):
 		case table != "":
 			k.Targets[table] = append(k.Targets[table], strings.TrimRight(text, ",;"))

@@ -66,10 +66,11 @@ FN Line loadUnit(u64 a, u32 n, u64 first, u64 end, bool tight) {
 // gather copies, for every p of parts, len(p) <= most bytes from src(p) to
 // dst(p), elements of 1<<log bytes:
 // for p := range parts { copy(mem[dst(p):], mem[src(p):][:len(p)]) }
-// The parts are taken from turn on, so that ranks do not all read from one.
-template <class Src, class Dst, class Len>
+// The parts are taken from turn on, so that ranks do not all read from one. Depth
+// loads are in flight.
+template <int Depth = 4, class Src, class Dst, class Len>
 FN void gather(u32 parts, u32 turn, u64 most, u32 log, Src src, Dst dst, Len len) {
-	enum { Depth = 4, EdgeSlots = 80 };
+	enum { EdgeSlots = 80 };
 	u64 lines = most / 16;
 	bool flat = lines < 2 * threads(); // all parts at once
 	u64 total = flat ? lines * parts : lines;

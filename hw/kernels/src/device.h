@@ -6,14 +6,21 @@
 #ifdef __clang__
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
-#define __launch_bounds__(n) __attribute__((launch_bounds(n)))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __grid_constant__ __attribute__((grid_constant))
 #endif
 #endif
 
 #define KERNEL extern "C" __global__ __launch_bounds__(256)
+// One block of a ROOMY kernel has a multiprocessor to itself, with all registers.
+#define ROOMY extern "C" __global__ __launch_bounds__(256, 1)
+// Two blocks of a LEAN kernel fit a multiprocessor, so that two teams' calls fit
+// side by side.
+#define LEAN extern "C" __global__ __launch_bounds__(256, 2)
 #define INLINE __device__ inline __attribute__((always_inline))
 #define FN static INLINE
+
+#define RARE(x) __builtin_expect((x) ? 1 : 0, 0)
 
 typedef unsigned char u8;
 typedef unsigned short u16;

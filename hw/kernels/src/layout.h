@@ -3,14 +3,14 @@
 #pragma once
 #include "device.h"
 
-enum { MaxRanks = 72, MaxBlocks = 64, Peers = 128 };
+enum { MaxRanks = 72, MaxBlocks = 128, Peers = 128 };
 
 // The control page of a rank, in device memory, which is never freed.
 enum {
-	PageGeneration = 0, // u64
+	PageGeneration = 0, // u64, read in one access with the next
 	PageEpoch = 8,      // u64
 	PageOwner = 16,     // u32, 1 while a call runs
-	PageLeave = 20,     // u32, blocks of the running call that have left
+	PageLeave = 20,     // u32, blocks of the running call that have left; wraps to 0
 	PageAbort = 24,     // u32, a Reason: the team is poisoned
 	PageClaim = 28,     // u32, 1 once a block has filled in the report
 	PageHeaders = 256,  // [2][Peers] lines
@@ -56,6 +56,19 @@ enum Collective { AllReduce = 0, ReduceScatter = 1, AllGather = 2, Broadcast = 3
 enum Path { PathPush = 0, PathDirect = 1, PathTwoShot = 2, PathStaged = 3 };
 enum { InlineWords = 148 };
 struct Words { u64 w[InlineWords]; };
+
+// Team is what a launch says of the team, so that no kernel waits for a load to
+// know it. The lists of ranks are there for up to InlineRanks of them; the table
+// has them for all.
+enum { InlineRanks = 8 };
+struct Team {
+	u32 world, rank;                       // the first on this GPU, and its
+	u64 page, box, report, nextPage, nextBox; // memory; next is the rank after it
+	u64 slot;                              // as in the table
+	u64 pages[InlineRanks], boxes[InlineRanks], stages[InlineRanks], reports[InlineRanks];
+	u64 arrive, progress, stage; // as in the table
+	u32 local[InlineRanks]; // the ranks on this GPU
+};
 
 // Type is log2 of the size of an element | Kind << 8; Kind is for reductions.
 enum { TypeKind = 8 };

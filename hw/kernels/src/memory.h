@@ -22,7 +22,10 @@ FN u64 loadWord64(u64 a) { u64 v; asm volatile("ld.relaxed.sys.global.b64 %0, [%
 FN void storeWord(u64 a, u32 v) { asm volatile("st.relaxed.sys.global.b32 [%0], %1;" : : "l"(a), "r"(v) : "memory"); }
 FN void storeWord64(u64 a, u64 v) { asm volatile("st.relaxed.sys.global.b64 [%0], %1;" : : "l"(a), "l"(v) : "memory"); }
 FN u32 swapWord(u64 a, u32 v) { u32 old; asm volatile("atom.relaxed.sys.global.exch.b32 %0, [%1], %2;" : "=r"(old) : "l"(a), "r"(v) : "memory"); return old; }
-FN u32 addWord(u64 a, u32 v) { u32 old; asm volatile("atom.acq_rel.sys.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(a), "r"(v) : "memory"); return old; }
+// countWord adds one, and goes from most back to 0. It orders nothing.
+FN u32 countWord(u64 a, u32 most) { u32 old; asm volatile("atom.relaxed.sys.global.inc.u32 %0, [%1], %2;" : "=r"(old) : "l"(a), "r"(most) : "memory"); return old; }
+// loadPair reads two words of 64 bits at once.
+FN void loadPair(u64 a, u64 &x, u64 &y) { asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];" : "=l"(x), "=l"(y) : "l"(a) : "memory"); }
 FN void fenceSystem() { asm volatile("fence.acq_rel.sys;" : : : "memory"); }
 
 // A flagged line: two halves, each 32 bits of data and the flag in one 64-bit
@@ -56,6 +59,15 @@ FN bool acquireHeader(u64 a, u32 flag, u64 &hash) {
 	hash = y << 32 | (u32)x;
 	return (u32)(x >> 32) == flag && (u32)(y >> 32) == flag;
 }
+// The same line where it orders no memory: all data of the call carries flags of
+// its own.
+FN void sendHeader(u64 a, u64 hash, u32 flag) { storeFlagged(a, (u32)hash, (u32)(hash >> 32), flag); }
+FN bool peekHeader(u64 a, u32 flag, u64 &hash) {
+	u32 lo, hi;
+	bool came = loadFlagged(a, flag, lo, hi);
+	hash = (u64)hi << 32 | lo;
+	return came;
+}
 
 // Data, ordered by the flags around it.
 FN Line loadLine(u64 a) {
@@ -66,6 +78,17 @@ FN Line loadLine(u64 a) {
 FN void storeLine(u64 a, Line l) {
 	asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" : : "l"(a), "r"(l.w[0]), "r"(l.w[1]), "r"(l.w[2]), "r"(l.w[3]) : "memory");
 }
+// loadLineIf leaves the line as it is where p is false: many loads in a row, with
+// no branch between them.
+FN void loadLineIf(bool p, u64 a, Line &l) {
+	asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %5, 0;\n\t@p ld.global.v4.b32 {%0, %1, %2, %3}, [%4];\n\t}" : "+r"(l.w[0]), "+r"(l.w[1]), "+r"(l.w[2]), "+r"(l.w[3]) : "l"(a), "r"((u32)p) : "memory");
+}
+FN void storeLineIf(bool p, u64 a, Line l) {
+	asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %5, 0;\n\t@p st.global.v4.b32 [%4], {%0, %1, %2, %3};\n\t}" : : "r"(l.w[0]), "r"(l.w[1]), "r"(l.w[2]), "r"(l.w[3]), "l"(a), "r"((u32)p) : "memory");
+}
+// loadParam is a word of the parameters, or of what stands for them. The compiler
+// would keep all words in registers if it could.
+FN u64 loadParam(const u64 *a) { u64 v; asm volatile("ld.b64 %0, [%1];" : "=l"(v) : "l"(a) : "memory"); return v; }
 FN u64 loadConst64(u64 a) { u64 v; asm volatile("ld.global.b64 %0, [%1];" : "=l"(v) : "l"(a) : "memory"); return v; }
 FN u32 loadConst32(u64 a) { u32 v; asm volatile("ld.global.b32 %0, [%1];" : "=r"(v) : "l"(a) : "memory"); return v; }
 

@@ -7,9 +7,11 @@
 // State of one thread in a call. All of it up to dead is the same in all
 // threads of a block.
 struct Call {
+	const Team *team;
 	u64 table; // team table of this GPU
 	u64 page;  // control page of the own rank
 	u64 box;
+	u64 nextPage, nextBox; // of the other rank, in kernels for two
 	u64 report;
 	u64 epoch;
 	u64 hash;
@@ -18,17 +20,20 @@ struct Call {
 	u32 rank, world;
 	u32 block, blocks;
 	u32 barrier; // barriers of this call so far
+	u32 claim;   // not 0 where another call was found to run; block 0, thread 0
 	u32 dead;    // a thread of this block has given up
 	u32 bad;     // the Reason why this thread has given up
 	u32 step, peer; // where, and on whom
 	u64 other;      // the hash of another call
-	u32 faultRank, faultStep;
+	u32 faultRank, faultStep, differs;
 	u64 faultCycles;
 };
 
-FN u64 pageOf(const Call &c, u32 peer) { return loadConst64(c.table + TablePages + 8 * peer); }
-FN u64 boxOf(const Call &c, u32 peer) { return loadConst64(c.table + TableBoxes + 8 * peer); }
-FN u64 stageOf(const Call &c, u32 peer) { return loadConst64(c.table + TableStages + 8 * peer); }
+FN bool inlined(const Call &c) { return c.world <= InlineRanks; }
+FN u64 pageOf(const Call &c, u32 peer) { return inlined(c) ? c.team->pages[peer] : loadConst64(c.table + TablePages + 8 * peer); }
+FN u64 boxOf(const Call &c, u32 peer) { return inlined(c) ? c.team->boxes[peer] : loadConst64(c.table + TableBoxes + 8 * peer); }
+FN u64 stageOf(const Call &c, u32 peer) { return inlined(c) ? c.team->stages[peer] : loadConst64(c.table + TableStages + 8 * peer); }
+FN u64 reportOf(const Call &c, u32 peer) { return inlined(c) ? c.team->reports[peer] : loadConst64(c.table + TableReports + 8 * peer); }
 
 // record fills in the report of this rank, if no other thread has, and poisons
 // the own page.
@@ -67,7 +72,7 @@ FN Patience fresh() { return Patience{0, 0, 0}; }
 // when a block was set aside, counts as a moment. On expiry the caller polls
 // once more, and then gives up.
 FN bool impatient(Call &c, Patience &w, u64 limit, u32 step, u32 peer) {
-	if (++w.polls < FreePolls || w.polls % ClockPolls != 0) return false;
+	if (!RARE(++w.polls >= FreePolls && w.polls % ClockPolls == 0)) return false;
 	u64 now = clockNow();
 	if (w.polls > FreePolls) {
 		u64 d = now - w.last;
@@ -82,7 +87,7 @@ FN bool impatient(Call &c, Patience &w, u64 limit, u32 step, u32 peer) {
 // inject delays a rank at a step, or stops it dead there (no cycles), for
 // tests. It tells whether to go on.
 FN bool inject(Call &c, u32 step) {
-	if (c.faultRank != c.rank || c.faultStep != step) return true;
+	if (!RARE(c.faultRank == c.rank && c.faultStep == step)) return true;
 	if (c.faultCycles == 0) {
 		giveUp(c, Killed, step, c.rank);
 		if (thread() == 0) record(c);
@@ -97,19 +102,59 @@ FN bool inject(Call &c, u32 step) {
 	return true;
 }
 
-// enter begins a call. It is false in a block that has no business here: the
-// team is poisoned or of another generation.
-FN bool enter(Call &c, u64 generation) {
-	u32 group = blockOfGrid() / c.blocks;
-	c.block = blockOfGrid() % c.blocks;
-	u64 own = c.table - PageTable;
-	if (loadWord64(own + PageGeneration) != generation) return false;
-	c.world = loadConst32(c.table + TableWorld);
-	c.rank = loadConst32(c.table + TableLocal + 4 * group);
-	c.page = pageOf(c, c.rank);
-	c.box = boxOf(c, c.rank);
-	c.report = loadConst64(c.table + TableReports + 8 * c.rank);
-	c.epoch = loadWord64(c.page + PageEpoch);
+// headerAt is where a peer's page has the header of a sender.
+FN u64 headerAt(const Call &c, u64 page, u32 sender) { return page + PageHeaders + (c.half * Peers + sender) * 16; }
+
+// opens is the end of a call's entry, apart in the threads that send headers so
+// that on every way to these there is a fence.
+FN bool opens(Call &c, bool ours) {
+	if (RARE(!ours) || !inject(c, StepEntry)) return false;
+	if (RARE(c.differs && c.rank == c.faultRank)) c.hash++;
+	return true;
+}
+
+// enter begins a call and sends every peer, itself included unless they are two,
+// what it is:
+// for p := range world { headers[p][half][rank] = hash, flagged }
+// It is false in a block that has no business here: the team is poisoned or of
+// another generation. Where the call orders memory by its headers, the fence
+// before them waits together with the loads. W is the size of the team, or the
+// largest that a kernel is for, or 0.
+template <bool Order, u32 W> FN bool enter(Call &c, u64 generation) {
+	c.world = W == 2 ? 2 : c.team->world;
+	u32 group = 0;
+	c.block = blockOfGrid();
+	if (RARE(c.block >= c.blocks)) {
+		group = c.block / c.blocks;
+		c.block %= c.blocks;
+	}
+	c.rank = c.team->rank;
+	c.page = c.team->page;
+	c.box = c.team->box;
+	c.report = c.team->report;
+	c.nextPage = c.team->nextPage;
+	c.nextBox = c.team->nextBox;
+	if (RARE(!W && !inlined(c))) {
+		if (loadWord64(c.table - PageTable + PageGeneration) != generation) return false;
+		c.rank = loadConst32(c.table + TableLocal + 4 * group);
+		c.page = pageOf(c, c.rank);
+	} else if (RARE(group)) {
+		c.rank = c.team->local[group];
+		c.page = pageOf(c, c.rank);
+		c.box = boxOf(c, c.rank);
+		c.report = reportOf(c, c.rank);
+		if (W == 2) {
+			c.nextPage = pageOf(c, 1 - c.rank);
+			c.nextBox = boxOf(c, 1 - c.rank);
+		}
+	}
+	u64 found;
+	loadPair(c.page + PageGeneration, found, c.epoch);
+	u32 gone = loadWord(c.page + PageAbort);
+	if (RARE(!W && !inlined(c))) {
+		c.box = boxOf(c, c.rank);
+		c.report = reportOf(c, c.rank);
+	}
 	c.flag = (u32)c.epoch;
 	c.half = c.flag & 1;
 	c.bad = 0;
@@ -118,25 +163,24 @@ FN bool enter(Call &c, u64 generation) {
 	c.peer = c.rank;
 	c.other = 0;
 	c.barrier = 0;
-	u32 gone = 0;
-	if (thread() == 0) gone = loadWord(c.page + PageAbort);
-	if (syncOr(gone)) return false;
-	if (c.block == 0 && thread() == 0 && swapWord(c.page + PageOwner, 1) != 0) {
-		giveUp(c, Claimed, StepEntry, c.rank);
-		record(c);
-	}
-	return inject(c, StepEntry);
+	c.claim = 0;
+	bool first = c.block == 0 && thread() < (W == 2 ? 1 : c.world);
+	if (first) {
+		if (Order) fenceSystem();
+		if (!opens(c, found == generation)) return false;
+		u64 a = headerAt(c, W == 2 ? c.nextPage : pageOf(c, thread()), c.rank);
+		if (Order && !gone) releaseHeader(a, c.hash, c.flag);
+		if (!Order && !gone) sendHeader(a, c.hash, c.flag);
+		if (thread() == 0) c.claim = swapWord(c.page + PageOwner, 1);
+	} else if (!opens(c, found == generation)) return false;
+	return syncOr(gone) == 0;
 }
 
-// sendHeaders tells every peer, itself included, what this call is:
-// for p := range world { headers[p][half][rank] = hash, flagged }
-FN void sendHeaders(const Call &c) {
-	if (c.block != 0) return;
-#pragma unroll 1
-	for (u32 p = thread(); p < c.world; p += threads()) {
-		fenceSystem();
-		releaseHeader(pageOf(c, p) + PageHeaders + (c.half * Peers + c.rank) * 16, c.hash, c.flag);
-	}
+// settleClaim gives up where another call of this rank was found to run.
+FN void settleClaim(Call &c) {
+	if (!RARE(c.claim)) return;
+	giveUp(c, Claimed, StepEntry, c.rank);
+	record(c);
 }
 
 // agree is a barrier of the block, and false once any of its threads has given up.
@@ -149,10 +193,11 @@ FN bool agree(Call &c) {
 // awaitHeaders waits until every peer has come to the same call. Nothing of a
 // peer's is touched before, but for its boxes.
 FN bool awaitHeaders(Call &c) {
-	u64 limit = loadConst64(c.table + TableArrive);
+	u64 limit = c.team->arrive;
+	settleClaim(c);
 #pragma unroll 1
 	for (u32 p = thread(); p < c.world && !c.bad; p += threads()) {
-		u64 a = c.page + PageHeaders + (c.half * Peers + p) * 16;
+		u64 a = headerAt(c, c.page, p);
 		Patience w = fresh();
 		bool came, late = false;
 		while (!(came = acquireHeader(a, c.flag, c.other)) && !late) late = impatient(c, w, limit, StepHeader, p);
@@ -172,7 +217,7 @@ FN bool meet(Call &c) {
 	c.barrier++;
 	c.dead = syncOr(c.bad);
 	if (c.dead) return false;
-	u64 limit = loadConst64(c.table + TableProgress);
+	u64 limit = c.team->progress;
 	u64 target = (u64)c.flag << 32 | c.barrier;
 #pragma unroll 1
 	for (u32 p = thread(); p < c.world; p += threads()) {
@@ -190,6 +235,17 @@ FN bool meet(Call &c) {
 	return agree(c);
 }
 
+// leave is for one thread of each block that needs its boxes no more: the last
+// of them advances the epoch. Nothing is ordered by it; the end of the kernel
+// does that.
+FN void leave(const Call &c) {
+	if (c.blocks > 1 && countWord(c.page + PageLeave, c.blocks - 1) != c.blocks - 1) return;
+	u64 next = c.epoch + 1;
+	if ((u32)next == 0) next += 2;
+	storeWord64(c.page + PageEpoch, next);
+	storeWord(c.page + PageOwner, 0);
+}
+
 // finish ends a call. Whoever gave up reports and poisons the peers; otherwise
 // the last block of the rank advances the epoch. Epochs whose low half is 0 are
 // not used, nor the one after, so that parities alternate. A poisoned team keeps
@@ -204,14 +260,9 @@ FN void finish(Call &c) {
 		}
 	}
 	if (syncOr(c.bad) || thread() != 0) return;
-	if (addWord(c.page + PageLeave, 1) + 1 != c.blocks) return;
-	u64 next = c.epoch + 1;
-	if ((u32)next == 0) next += 2;
-	storeWord(c.page + PageLeave, 0);
-	storeWord64(c.page + PageEpoch, next);
-	storeWord(c.page + PageOwner, 0);
+	leave(c);
 }
 
 // stamping tells whether this is one of the calls, every 2^30, whose senders
 // write every line of a box, so that no line is older than 2^31 calls.
-FN bool stamping(const Call &c) { return (c.flag & ((1u << 30) - 1)) < 4; }
+FN bool stamping(const Call &c) { return RARE((c.flag & ((1u << 30) - 1)) < 4); }

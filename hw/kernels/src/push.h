@@ -10,7 +10,7 @@ struct Job {
 	u32 collective, path, lanes, root, flags;
 };
 
-FN u64 slotUnits(const Call &c) { return loadConst64(c.table + TableSlot) / 16; }
+FN u64 slotUnits(const Call &c) { return c.team->slot / 16; }
 
 // lineAt is where a unit of a sender lies in a box.
 FN u64 lineAt(const Call &c, u64 box, u64 slot, u32 sender, u64 unit) {
@@ -81,7 +81,7 @@ FN bool peekUnit(u64 a, u32 flag, Line &l) {
 
 // awaitUnit polls until a unit is there.
 FN void awaitUnit(Call &c, u64 a, u32 sender, Line &l) {
-	u64 limit = loadConst64(c.table + TableProgress);
+	u64 limit = c.team->progress;
 	Patience w = fresh();
 	bool came, late = c.bad != 0;
 	while (!(came = peekUnit(a, c.flag, l)) && !late) late = impatient(c, w, limit, StepData, sender);

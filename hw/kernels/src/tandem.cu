@@ -1,51 +1,47 @@
 // The kernels of tandem. A launch does one call for all ranks of one GPU: rank
 // number blockIdx / blocks of that GPU, with blocks thread blocks each.
 #include "combine.h"
-#include "push.h"
+#include "lines.h"
+#include "pushed.h"
 
 #define PARAMS                                                                              \
 	u64 table, u64 words, u64 generation, u64 hash, u64 faultCycles, u32 collective, u32 path, u32 blocks, \
-		u32 lanes, u32 root, u32 flags, u32 faultRank, u32 faultStep, const __grid_constant__ Words inl
+		u32 lanes, u32 root, u32 flags, u32 faultRank, u32 faultStep, const __grid_constant__ Words inl, \
+		const __grid_constant__ Team team
 
-#define BEGIN                                                                               \
+#define CALL                                                                                \
 	Call c;                                                                                 \
+	c.team = &team;                                                                         \
 	c.table = table;                                                                        \
 	c.hash = hash;                                                                          \
 	c.blocks = blocks;                                                                      \
 	c.faultRank = faultRank;                                                                \
 	c.faultStep = faultStep;                                                                \
 	c.faultCycles = faultCycles;                                                            \
+	c.differs = flags & FlagDiffers;
+
+#define BEGIN                                                                               \
+	CALL                                                                                    \
 	Job job = {words ? (const u64 *)words : inl.w, collective, path, lanes, root, flags};    \
-	auto word = [&](u64 i) -> u64 { return job.words[i]; };                                 \
-	if (!enter(c, generation)) return;                                                      \
-	if ((flags & FlagDiffers) && c.rank == faultRank) c.hash++;                             \
-	sendHeaders(c);                                                                         \
+	auto word = [&](u64 i) -> u64 { return loadParam(job.words + i); };                                 \
+	if (!enter<true, 0>(c, generation)) return;                                                \
 	if (!inject(c, StepHeader)) return;
 
-// Lane is what a lane's words say.
-struct Lane {
-	u64 count, type, at, bytes, units;
-	u32 log;
-};
+#define PUSH(W)                                                                             \
+	CALL                                                                                    \
+	(void)words, (void)path;                                                                \
+	pushCall<W>(c, generation, lanes, collective, root, (flags & FlagInPlace) != 0, [&](u32 i) -> u64 { return inl.w[i]; });
 
-template <class Word> FN Lane laneOf(const Call &c, u32 i, Word word) {
-	Lane l;
-	l.at = i * (2 + 2 * (u64)c.world);
-	l.count = word(l.at);
-	l.type = word(l.at + 1);
-	l.log = sizeLog(l.type);
-	l.bytes = l.count << l.log;
-	l.units = (l.bytes + 15) / 16;
-	return l;
-}
-
-// share is the part of [0, n) that falls to block i of parts.
-FN u64 share(u64 n, u32 i, u32 parts) { return n * i / parts; }
+// tandem_push2 and tandem_push do small calls of all collectives, over two ranks
+// and over up to eight.
+LEAN void tandem_push2(PARAMS) { PUSH(2) }
+ROOMY void tandem_push(PARAMS) { PUSH(8) }
 
 // pushLanes sends what this block has to send of every lane, and stamps.
 template <class Word> FN void pushLanes(Call &c, const Job &job, Word word) {
 	u64 slot = slotUnits(c), base = 0;
 	bool silent = job.path != PathPush || (job.collective == Broadcast && job.root != c.rank);
+#pragma unroll 1
 	for (u32 i = 0; i < job.lanes && !silent; i++) {
 		Lane l = laneOf(c, i, word);
 		Payload y;
@@ -65,14 +61,14 @@ template <class Word> FN void pushLanes(Call &c, const Job &job, Word word) {
 // tandem_reduce does all_reduce and reduce_scatter:
 // for i := range count { dst[rank][i] = tree(p => src[p][block*count + i]) }
 // with block = rank for reduce_scatter and 0 for all_reduce.
-KERNEL void tandem_reduce(PARAMS) {
+ROOMY void tandem_reduce(PARAMS) {
 	BEGIN
 	pushLanes(c, job, word);
 	if (!inject(c, StepPushed)) return;
 	bool go = awaitHeaders(c);
 	if (!inject(c, StepAgreed)) return;
 	bool push = path == PathPush, staged = path == PathStaged, shots = path == PathTwoShot;
-	u64 slot = slotUnits(c), base = 0, room = loadConst64(table + TableStage);
+	u64 slot = slotUnits(c), base = 0, room = c.team->stage;
 	u32 scatter = collective == ReduceScatter, half = 0;
 	bool tight = (flags & FlagInPlace) != 0;
 #pragma unroll 1
@@ -96,7 +92,7 @@ KERNEL void tandem_reduce(PARAMS) {
 			u64 dst = word(l.at + 2 + c.world + c.rank) + lo, skip = lo + (scatter ? c.rank * l.bytes : 0);
 			if (staged) {
 				u64 here = half * room + c.block * part * 16, to = stageOf(c, c.rank) + here;
-				gather(scatter ? c.world : 1, 0, hi - lo, l.log,
+				gather<1>(scatter ? c.world : 1, 0, hi - lo, l.log,
 					[&](u32 p) { return mine + lo + p * l.bytes; }, [&](u32 p) { return to + p * chunk * 16; }, [&](u32) { return hi - lo; });
 				if (!(go = meet(c))) break;
 				skip = here + (scatter ? c.rank * chunk * 16 : 0);
@@ -104,6 +100,7 @@ KERNEL void tandem_reduce(PARAMS) {
 			}
 			auto source = [&](u32 p) { return (staged ? stageOf(c, p) : word(l.at + 2 + p)) + skip; };
 			u32 apart = 0;
+#pragma unroll 1
 			for (u32 p = 0; p < c.world && !push; p++) apart |= (u32)(source(p) ^ dst) & 15;
 			Span s = span(dst, hi - lo, apart);
 			u32 ends = push ? 0 : edges(s, l.log);
@@ -120,36 +117,21 @@ KERNEL void tandem_reduce(PARAMS) {
 					if (push) {
 						u64 box = lineAt(c, c.box, slot, 8 * g, base + first + u), next = 32 * slot;
 #pragma unroll 1
-						for (u32 round = 0;; round++) {
-							bool there = true;
+						for (u32 k = 0; k < m; k++) {
+							Line one = own;
+							if (8 * g + k != c.rank) awaitUnit(c, box + k * next, 8 * g + k, one);
 #pragma unroll
-							for (int k = 0; k < 8; k++) {
-								if (k >= (int)m || 8 * g + k == c.rank) at[k] = own;
-								else if (!peekUnit(box + k * next, c.flag, at[k])) there = false;
-							}
-							if (there || round) return;
-							Line late;
-#pragma unroll 1
-							for (u32 k = 0; k < m; k++)
-								if (8 * g + k != c.rank) awaitUnit(c, box + k * next, 8 * g + k, late);
+							for (u32 j = 0; j < 8; j++) at[j] = pick(j == k, at[j], one);
 						}
+						return;
 					}
-					if (single) {
 #pragma unroll
-						for (int k = 0; k < 8; k++) at[k] = k < (int)m ? lineOf(loadPiece(source(8 * g + k) + x, size), 0) : zeroLine();
-					} else if (apart == 0) {
-#pragma unroll
-						for (int k = 0; k < 8; k++) at[k] = k < (int)m ? loadLine(source(8 * g + k) + x) : zeroLine();
-					} else {
-#pragma unroll
-						for (int h = 0; h < 8; h += 4) {
-							Raw raw[4];
-#pragma unroll
-							for (int k = 0; k < 4; k++)
-								if (h + k < (int)m) raw[k] = fetchLine(source(8 * g + h + k) + x);
-#pragma unroll
-							for (int k = 0; k < 4; k++) at[h + k] = h + k < (int)m ? settleLine(raw[k]) : zeroLine();
-						}
+					for (int k = 0; k < 8; k++) {
+						at[k] = zeroLine();
+						if (k >= (int)m) continue;
+						u64 a = source(8 * g + k) + x;
+						if (single) at[k] = lineOf(loadPiece(a, size), 0);
+						else at[k] = settleLine(fetchLine(a));
 					}
 				});
 				if (c.bad) break;
@@ -163,19 +145,7 @@ KERNEL void tandem_reduce(PARAMS) {
 	if (!inject(c, StepData)) return;
 	if (shots && go) go = meet(c);
 	if (!inject(c, StepBarrier)) return;
-	if (shots && go) {
-		// The other slices, from the ranks that made them.
-		Lane l = laneOf(c, 0, word);
-		u64 own = word(l.at + 2 + c.world + c.rank);
-		auto from = [&](u32 p, u32 more) {
-			u64 lo = share(l.units, p, c.world), hi = share(l.units, p + 1, c.world);
-			u64 b = 16 * (lo + share(hi - lo, c.block + more, c.blocks));
-			return b < l.bytes ? b : l.bytes;
-		};
-		gather(c.world, c.rank, 16 * (l.units / c.world / c.blocks + 2), l.log,
-			[&](u32 p) { return p == c.rank ? own + from(p, 0) : word(l.at + 2 + c.world + p) + from(p, 0); },
-			[&](u32 p) { return own + from(p, 0); }, [&](u32 p) { return from(p, 1) - from(p, 0); });
-	}
+	if (shots && go) fetchSlices<1>(c, laneOf(c, 0, word), word, false, 0);
 	if (!push && go) meet(c);
 	if (!inject(c, StepLeave)) return;
 	finish(c);
@@ -186,14 +156,14 @@ KERNEL void tandem_reduce(PARAMS) {
 // for p, i { dst[rank][p*count+i] = src[p][block*count + i] }
 // with block = rank for all_to_all and 0 otherwise; broadcast has only p = root,
 // which goes to block 0.
-KERNEL void tandem_copy(PARAMS) {
+ROOMY void tandem_copy(PARAMS) {
 	BEGIN
 	pushLanes(c, job, word);
 	if (!inject(c, StepPushed)) return;
 	bool go = awaitHeaders(c);
 	if (!inject(c, StepAgreed)) return;
 	bool push = path == PathPush, staged = path == PathStaged, shots = path == PathTwoShot;
-	u64 slot = slotUnits(c), base = 0, room = loadConst64(table + TableStage);
+	u64 slot = slotUnits(c), base = 0, room = c.team->stage;
 	bool cast = collective == Broadcast, all = collective == AllToAll, tight = (flags & FlagInPlace) != 0;
 	u32 half = 0;
 #pragma unroll 1
@@ -216,12 +186,12 @@ KERNEL void tandem_copy(PARAMS) {
 			u64 here = half * room + c.block * part * 16;
 			if (staged) {
 				u64 to = stageOf(c, c.rank) + here;
-				gather(cast && c.rank != root ? 0 : all ? c.world : 1, 0, hi - lo, l.log,
+				gather<2>(cast && c.rank != root ? 0 : all ? c.world : 1, 0, hi - lo, l.log,
 					[&](u32 p) { return mine + lo + p * l.bytes; }, [&](u32 p) { return to + p * chunk * 16; }, [&](u32) { return hi - lo; });
 				if (!(go = meet(c))) break;
 				half ^= 1;
 			}
-			gather(cast ? 1 : c.world, cast ? 0 : c.rank, hi - lo, l.log,
+			gather<2>(cast ? 1 : c.world, cast ? 0 : c.rank, hi - lo, l.log,
 				[&](u32 p) {
 					u32 q = cast ? root : p;
 					if (staged) return stageOf(c, q) + here + (all ? c.rank * chunk * 16 : 0);
@@ -254,20 +224,53 @@ KERNEL void tandem_copy(PARAMS) {
 	if (!inject(c, StepData)) return;
 	if (shots && go) go = meet(c);
 	if (!inject(c, StepBarrier)) return;
-	if (shots && go) {
-		// The other slices, from the ranks that fetched them; the root has them.
-		Lane l = laneOf(c, 0, word);
-		u64 own = word(l.at + 2 + c.world + c.rank), mine = word(l.at + 2 + c.rank);
-		auto from = [&](u32 p, u32 more) {
-			u64 lo = share(l.units, p, c.world), hi = share(l.units, p + 1, c.world);
-			u64 b = 16 * (lo + share(hi - lo, c.block + more, c.blocks));
-			return b < l.bytes ? b : l.bytes;
-		};
-		gather(c.world, c.rank, 16 * (l.units / c.world / c.blocks + 2), l.log,
-			[&](u32 p) { return (c.rank == root ? mine : p == c.rank ? own : word(l.at + 2 + c.world + p)) + from(p, 0); },
-			[&](u32 p) { return own + from(p, 0); }, [&](u32 p) { return from(p, 1) - from(p, 0); });
-	}
+	if (shots && go) fetchSlices<2>(c, laneOf(c, 0, word), word, true, root);
 	if (!push && go) meet(c);
+	if (!inject(c, StepLeave)) return;
+	finish(c);
+}
+
+// tandem_pull2 and tandem_pull do direct calls of all_reduce and reduce_scatter
+// whose arithmetic is that of whole lines, over two ranks and over up to eight, and
+// all_reduce in two shots. Lines are read from all ranks and stored here or, in two
+// shots where all buffers lie alike, at all ranks: then nothing is left to fetch.
+LEAN void tandem_pull2(PARAMS) {
+	BEGIN
+	pullCall<2>(c, path == PathTwoShot, collective == ReduceScatter, lanes, word);
+}
+ROOMY void tandem_pull(PARAMS) {
+	BEGIN
+	(void)root;
+	pullCall<8>(c, path == PathTwoShot, collective == ReduceScatter, lanes, word);
+}
+
+// tandem_spread does direct calls of all_gather, broadcast and all_to_all: every
+// rank stores what it has at its peers.
+LEAN void tandem_spread(PARAMS) {
+	BEGIN
+	(void)path;
+	if (stamping(c)) stamp(c, slotUnits(c), 0);
+	if (!inject(c, StepPushed)) return;
+	bool go = awaitHeaders(c);
+	if (!inject(c, StepAgreed)) return;
+	bool cast = collective == Broadcast, each = collective == AllToAll;
+	u64 base = 0, all = go ? totalUnits(c, lanes, word) : 0;
+#pragma unroll 1
+	for (u32 i = 0; i < lanes && go && (!cast || c.rank == root); i++) {
+		Lane l = laneOf(c, i, word);
+		Range r = part(c, l, base, all);
+		base += l.units;
+		if (r.lo >= r.hi) continue;
+		u64 mine = word(l.at + 2 + c.rank) + r.lo, to = r.lo + (cast ? 0 : c.rank * l.bytes);
+		auto dst = [&](u32 p) { return word(l.at + 2 + c.world + p) + to; };
+		u32 apart = each ? 1 : 0;
+#pragma unroll 1
+		for (u32 p = 0; p < c.world; p++) apart |= (u32)(dst(p) ^ mine) & 15;
+		if (apart == 0) spread(c, mine, r.hi - r.lo, l.log, dst);
+		else gather<3>(c.world, c.rank, r.hi - r.lo, l.log, [&](u32 p) { return mine + (each ? p * l.bytes : 0); }, dst, [&](u32) { return r.hi - r.lo; });
+	}
+	if (!inject(c, StepData) || !inject(c, StepBarrier)) return;
+	if (go) meet(c);
 	if (!inject(c, StepLeave)) return;
 	finish(c);
 }
