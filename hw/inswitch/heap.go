@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"example.com/tandem/api"
@@ -151,4 +152,68 @@ func (h *heap) release(poisoned bool) error {
 	}
 	h.cast, h.unicast, h.memory, h.object, h.bound = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
+}
+
+// AllocCast gives as many bytes on every GPU, which have a multicast address.
+func (t *Team) AllocCast(bytes uint64) ([]gpu.Ptr, error) {
+	h, err := newHeap(context.Background(), t.o.Spec.String(), t.gpus, bytes)
+	if err != nil {
+		return nil, err
+	}
+	t.heaps = append(t.heaps, h)
+	return h.unicast, nil
+}
+
+// FreeCast takes back what AllocCast gave; poisoned memory is set aside.
+func (t *Team) FreeCast(p []gpu.Ptr, poisoned bool) error {
+	for i, h := range t.heaps {
+		if len(p) > 0 && h.unicast[0] == p[0] {
+			t.heaps = slices.Delete(t.heaps, i, i+1)
+			return h.release(poisoned)
+		}
+	}
+	return gpu.Refuse("FreeCast", gpu.ErrInvalid, "no memory with a multicast address begins there")
+}
+
+// Casts gives, for a GPU, the multicast addresses of the objects of sources and
+// destinations that lie at these addresses of the ranks. The error says that they
+// are not at the same place everywhere.
+func (t *Team) Casts(src, dst []uint64) (func(g int) (src, dst uint64), error) {
+	for _, list := range [][]uint64{src, dst} {
+		for r, p := range list {
+			if p%ObjectAlign != list[0]%ObjectAlign {
+				return nil, fmt.Errorf("rank %d has a buffer at 0x%x, rank 0 at 0x%x: at another place behind a multiple of %d", r, p, list[0], ObjectAlign)
+			}
+		}
+	}
+	if !t.o.native() {
+		return func(int) (uint64, uint64) { return opaque(ObjectSource), opaque(ObjectTarget) }, nil
+	}
+	from, skip, err := t.within(src)
+	if err != nil {
+		return nil, err
+	}
+	to, over, err := t.within(dst)
+	if err != nil {
+		return nil, err
+	}
+	return func(g int) (uint64, uint64) { return uint64(from.cast[g]) + skip, uint64(to.cast[g]) + over }, nil
+}
+
+// within finds the heap that holds the buffers of all ranks, and where in it
+// their object begins.
+func (t *Team) within(list []uint64) (*heap, uint64, error) {
+	for _, h := range t.heaps {
+		off := list[0] - uint64(h.unicast[0])
+		if list[0] < uint64(h.unicast[0]) || off >= h.bytes {
+			continue
+		}
+		for r, p := range list {
+			if p-uint64(h.unicast[t.place[r]]) != off {
+				return nil, 0, fmt.Errorf("rank %d has a buffer at 0x%x, which is not rank 0's place in the memory with a multicast address", r, p)
+			}
+		}
+		return h, off &^ (ObjectAlign - 1), nil
+	}
+	return nil, 0, fmt.Errorf("0x%x is in no memory with a multicast address", list[0])
 }

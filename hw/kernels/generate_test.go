@@ -18,7 +18,7 @@ func TestGenerated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiling takes seconds; the test runs without -short")
 	}
-	for name, committed := range map[string][]byte{"tandem.ptx": Tandem, "rlkernel.ptx": RLKernel, "meter.ptx": Meter, "nvls.ptx": NVLS, "nvls_emulated.ptx": NVLSEmulated} {
+	for name, committed := range map[string][]byte{"tandem.ptx": Tandem, "rlkernel.ptx": RLKernel, "meter.ptx": Meter, "nvls.ptx": NVLS, "nvls_emulated.ptx": NVLSEmulated, "cascade.ptx": Cascade, "cascade_emulated.ptx": CascadeEmulated} {
 		out := filepath.Join(t.TempDir(), name)
 		log, err := exec.Command("./generate.sh", out).CombinedOutput()
 		require.NoError(t, err, "%s", log)

@@ -12,6 +12,8 @@ import "embed"
 //go:generate ./generate.sh rlkernel.ptx
 //go:generate ./generate.sh nvls.ptx
 //go:generate ./generate.sh nvls_emulated.ptx
+//go:generate ./generate.sh cascade.ptx
+//go:generate ./generate.sh cascade_emulated.ptx
 //go:generate ./generate.sh meter.ptx
 
 // Tandem is the module of the tandem collectives: the kernels tandem_reduce and
@@ -37,6 +39,17 @@ var NVLS []byte
 //
 //go:embed nvls_emulated.ptx
 var NVLSEmulated []byte
+
+// Cascade is the module of cascade: the kernel cascade_reduce, whose multicast
+// accesses are multimem instructions.
+//
+//go:embed cascade.ptx
+var Cascade []byte
+
+// CascadeEmulated is the same with emulated multicast accesses.
+//
+//go:embed cascade_emulated.ptx
+var CascadeEmulated []byte
 
 // Meter is the module that measures: the kernels meter_barrier, meter_empty,
 // meter_spin and meter_copy.

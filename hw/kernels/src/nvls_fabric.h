@@ -13,6 +13,14 @@ FN u64 castOf(const Args &a, u32 object, u64 begin, u64 at) {
 	return a.cast[object] + (at - (begin & ~(u64)(ObjectAlign - 1)));
 }
 
+// With HALF_AND_SINGLE_SUMS the kernels have no forms but the sums of f16, bf16
+// and f32.
+#ifdef HALF_AND_SINGLE_SUMS
+enum { KnownForms = SumF64 };
+#else
+enum { KnownForms = Forms };
+#endif
+
 #ifdef EMULATED
 #include "nvls_sum.h"
 
@@ -53,17 +61,21 @@ template <u32 Bits, u32 Man> FN Line sumLine(const Args &a, const Cast &c, u32 w
 template <u32 Width> FN Line reduceCast(const Args &a, u64 at, u64 index) {
 	u32 access = a.form == SumBF16 || a.form == SumF16 || a.form == SumF32 ? Width : a.form == SumF64 || a.form >= SumU64 ? 8 : 4;
 	Cast c = resolve(a, at, access);
-	if (access > Width || a.form >= Forms) refuse(); // there is no such form
+	if (access > Width || a.form >= KnownForms) refuse(); // there is no such form
 	switch (a.form) {
 	case SumBF16: return sumLine<16, 7>(a, c, Width, index);
 	case SumF16: return sumLine<16, 10>(a, c, Width, index);
 	case SumF32: return sumLine<32, 23>(a, c, Width, index);
-	case SumF64: return sumLine<64, 52>(a, c, Width, index);
 	}
+#ifdef HALF_AND_SINGLE_SUMS
+	return zeroLine();
+#else
+	if (a.form == SumF64) return sumLine<64, 52>(a, c, Width, index);
 	Line l = loadBytes(replica(a, c, 0), Width);
 #pragma unroll 1
 	for (u32 p = 1; p < a.world; p++) l = joinLines(a.join, l, loadBytes(replica(a, c, p), Width));
 	return l;
+#endif
 }
 
 // storeCast writes Width bytes on all ranks.
@@ -142,11 +154,16 @@ NARROWFORM(castMaxS32, "max.s32")
 NARROWFORM(castMinU32, "min.u32")
 NARROWFORM(castMaxU32, "max.u32")
 
+#define SUMS(X) X(SumBF16, castSumBF16) X(SumF16, castSumF16) X(SumF32, castSumF32)
+#ifdef HALF_AND_SINGLE_SUMS
+#define FORMS(X) SUMS(X)
+#else
 #define FORMS(X)                                                                                                   \
-	X(SumBF16, castSumBF16) X(SumF16, castSumF16) X(SumF32, castSumF32) X(SumF64, castSumF64) X(MinBF16x2, castMinBF16)  \
-	X(MaxBF16x2, castMaxBF16) X(MinF16x2, castMinF16) X(MaxF16x2, castMaxF16) X(SumU32, castSumU32) X(MinS32x1, castMinS32) \
-	X(MaxS32x1, castMaxS32) X(MinU32x1, castMinU32) X(MaxU32x1, castMaxU32) X(SumU64, castSumU64) X(MinS64x1, castMinS64)    \
-	X(MaxS64x1, castMaxS64) X(MinU64x1, castMinU64) X(MaxU64x1, castMaxU64) X(AndB64, castAnd) X(OrB64, castOr) X(XorB64, castXor)
+	SUMS(X) X(SumF64, castSumF64) X(MinBF16x2, castMinBF16) X(MaxBF16x2, castMaxBF16) X(MinF16x2, castMinF16)          \
+	X(MaxF16x2, castMaxF16) X(SumU32, castSumU32) X(MinS32x1, castMinS32) X(MaxS32x1, castMaxS32) X(MinU32x1, castMinU32)  \
+	X(MaxU32x1, castMaxU32) X(SumU64, castSumU64) X(MinS64x1, castMinS64) X(MaxS64x1, castMaxS64) X(MinU64x1, castMinU64)  \
+	X(MaxU64x1, castMaxU64) X(AndB64, castAnd) X(OrB64, castOr) X(XorB64, castXor)
+#endif
 
 template <u32 Width> FN Line reduceCast(const Args &a, u64 at, u64) {
 	switch (a.form) {

@@ -1,0 +1,123 @@
+package accept
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/tandem/api"
+	"example.com/tandem/api/num"
+	"example.com/tandem/hw/cascade"
+	"example.com/tandem/sim"
+	nvlsmodel "example.com/tandem/sim/nvls"
+	"example.com/tandem/sim/nvshmem"
+	"example.com/tandem/sim/ptx"
+)
+
+// modelled is what a backend of the simulator leaves in the destinations.
+func modelled(t *testing.T, spec string, call api.Call, seed uint64, style int) []api.Memory {
+	b := sim.New(nvshmem.Family{})
+	s, err := api.ParseSpec(spec)
+	require.NoError(t, err)
+	team, err := b.Open(t.Context(), s, api.TeamConfig{Ranks: call.Ranks, Kind: call.Team})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, team.Close(t.Context())) }()
+	var mem []api.Memory
+	for rank := range call.Ranks {
+		mem = append(mem, images(&call, rank, seed, style))
+	}
+	_, err = api.Run(t.Context(), team, call, mem)
+	require.NoError(t, err, "%s %v", spec, &call)
+	return mem
+}
+
+// equals runs a call and holds every byte, written or not, to the simulator's.
+func (r *rig) equals(spec string, call api.Call, seed uint64, style int) {
+	want := modelled(r.t, spec, call, seed, style)
+	mem := make([]api.Memory, call.Ranks)
+	for rank := range mem {
+		mem[rank] = images(&call, rank, seed, style)
+	}
+	_, err := api.Run(r.t.Context(), r.team, call, mem)
+	require.NoError(r.t, err, "%v", &call)
+	for rank := range mem {
+		if bad := differ(call.DType, want[rank][0].Dst.Payload(), mem[rank][0].Dst.Payload()); bad != "" {
+			require.Fail(r.t, "wrong", "%v seed %d style %d, rank %d: %s", &call, seed, style, rank, bad)
+		}
+		require.True(r.t, bytes.Equal(want[rank][0].Dst.Bytes, mem[rank][0].Dst.Bytes), "a guard of %v", &call)
+		require.True(r.t, bytes.Equal(want[rank][0].Src.Bytes, mem[rank][0].Src.Bytes), "a source of %v", &call)
+	}
+}
+
+var cascadeForms = []form{
+	{"emulated", func(ranks int) ptx.Options { return ptx.Options{Devices: (ranks + 1) / 2} }, "dir=rz"},
+	{"native", func(ranks int) ptx.Options { return ptx.Options{Devices: ranks, Multicast: true, Sum: truncatedSum} }, "multicast=on"},
+}
+
+// truncatedSum is the model of a Blackwell switch that rounds 16-bit sums toward
+// zero.
+func truncatedSum(d num.DType, in []uint64) uint64 {
+	c := nvlsmodel.Config{Fabric: nvlsmodel.NVLink5, Dir: nvlsmodel.RZ}
+	m, err := c.Model(d, api.Sum, true)
+	if err != nil {
+		panic(err) // the types are those of the kernels
+	}
+	return m.Word(d, api.Sum, in, 0)
+}
+
+// TestCascadeSmall: one block, every algorithm, before and after.
+func TestCascadeSmall(t *testing.T) {
+	for _, f := range cascadeForms {
+		for i, version := range cascade.Versions()[:2] {
+			for _, ranks := range []int{2, 4} {
+				t.Run(fmt.Sprintf("%s/%s/%d", f.name, version, ranks), func(t *testing.T) {
+					r := newRig(t, f.options(ranks), "ptx:cascade@"+version+"?"+f.params, ranks)
+					defer r.close()
+					for n, call := range smallCascades(ranks) {
+						if testing.Short() && (n+i)%3 != 0 {
+							continue
+						}
+						r.equals("sim:nvshmem@"+version+"?dir=rz", call, uint64(n), near)
+					}
+				})
+			}
+		}
+	}
+}
+
+func smallCascades(ranks int) (out []api.Call) {
+	add := func(d api.DType, op api.Op, count int64, change func(*api.Call)) {
+		c := api.Call{Collective: api.AllReduce, DType: d, Op: op, Ranks: ranks, Count: count}
+		if change != nil {
+			change(&c)
+		}
+		out = append(out, c)
+	}
+	offset := func(src, dst int64) func(*api.Call) {
+		return func(c *api.Call) { c.SrcOffset, c.DstOffset = api.Offsets{src}, api.Offsets{dst} }
+	}
+	block := func(c *api.Call) { c.Scope = api.Block }
+	for _, n := range []int64{1, 2, 7, 16, 24, 1024, 2048, 2056, 3000, 2050} {
+		add(api.BF16, api.Sum, n, nil)
+	}
+	add(api.BF16, api.Sum, 1024, offset(1, 1))
+	add(api.BF16, api.Sum, 3072, offset(2, 2))
+	add(api.BF16, api.Sum, 3072, offset(4, 6))
+	add(api.BF16, api.Sum, 3072, offset(1, 2))
+	add(api.F16, api.Sum, 3000, func(c *api.Call) { c.InPlace = api.InPlaceOwn })
+	add(api.F16, api.Sum, 24, func(c *api.Call) { c.InPlace = api.InPlaceOwn })
+	add(api.F32, api.Sum, 3001, nil)
+	add(api.F32, api.Sum, 301, offset(1, 3))
+	add(api.BF16, api.Max, 300, nil)
+	add(api.F16, api.Min, 301, nil)
+	add(api.F16, api.Prod, 100, func(c *api.Call) { c.Team = api.SubTeam })
+	add(api.F64, api.Sum, 100, nil) // lines
+	add(api.I32, api.Max, 101, nil)
+	add(api.U8, api.Sum, 1000, block)
+	add(api.I64, api.Xor, 33, nil)
+	add(api.F32, api.Min, 50, nil) // lines
+	add(api.BF16, api.Sum, 20001, block)
+	return out
+}
