@@ -38,6 +38,7 @@ type cli struct {
 	Record  recordCmd  `cmd:"" help:"Results of many calls as vectors."`
 	Replay  replayCmd  `cmd:"" help:"Checks recorded vectors against a backend or another recording."`
 	Bench   benchCmd   `cmd:"" help:"Times of collectives on GPUs, specs side by side."`
+	Plot    plotCmd    `cmd:"" help:"Times before, after and of a reference, as a figure."`
 	List    listCmd    `cmd:"" help:"Backends, implementations, parameters, evidence, and what this machine can run."`
 	Schema  schemaCmd  `cmd:"" help:"The JSON schemas of all outputs."`
 	Version versionCmd `cmd:"" help:"Module version, commit, Go and build tags."`
