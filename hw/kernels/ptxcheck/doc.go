@@ -2,7 +2,8 @@
 // every instruction is a form of a table, its registers have the widths of its
 // type, nothing goes past the coherent caches or onto a stack, flags have an
 // order and system scope, flagged lines are two 64-bit halves, and on every path
-// a fence stands before a flag is raised and after one was awaited.
+// a fence stands before a flag is raised and after one was awaited, and an alias
+// fence with it where the kernel has multicast addresses.
 //
 // Flags are found by a mark in the text, //@release or //@acquire, which the
 // kernels' asm carries.
