@@ -26,9 +26,10 @@ type Options struct {
 	// MaxSteps is how many instructions may run from one moment at which no
 	// kernel runs to the next; more is taken to be a hang. 0 is no limit.
 	MaxSteps uint64
-	// Race, if given, is told of every race, and says whether it is a fault; else
-	// all are. Code that relies on more order than PTX promises runs so.
-	Race func(*vm.Fault) bool
+	// Race, if given, is told of every race, with a way to describe it, and says
+	// whether it is a fault; else all are. Code that relies on more order than
+	// PTX promises runs so.
+	Race func(describe func() *vm.Fault) bool
 	// Fenced, if given, is told the line of every fence that a thread executes.
 	Fenced func(module string, line int)
 	// Edit, if given, changes the text of modules before they are read, so that

@@ -44,10 +44,12 @@ func (g *Agent) over(r *Region, off, n uint64, w what) *Fault {
 		x := mark{event: g.ev, what: w, off: at, size: uint8(end - at), device: g.device}
 		if bad := g.touch(s, x); bad != nil {
 			who := g.m.names[bad.block]
-			f := &Fault{Code: gpu.LaunchFailed, Device: int(g.device), Rank: int(who.rank), CTA: int(who.block), Race: true,
-				What: fmt.Sprintf("race: %s at byte %d, and %s, are not ordered by causality", g.m.describe(&x), at, g.m.describe(bad))}
-			if told := g.m.opts.Race; told == nil || told(f) {
-				return f
+			describe := func() *Fault {
+				return &Fault{Code: gpu.LaunchFailed, Device: int(g.device), Rank: int(who.rank), CTA: int(who.block), Race: true,
+					What: fmt.Sprintf("race: %s at byte %d, and %s, are not ordered by causality", g.m.describe(&x), at, g.m.describe(bad))}
+			}
+			if told := g.m.opts.Race; told == nil || told(describe) {
+				return describe()
 			}
 		}
 		at = end

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"example.com/tandem/sim/ptx/vm"
 )
 
 const (
@@ -154,4 +156,24 @@ E:`
 	require.Contains(t, rig{bodies: []string{part}, threads: 64, init: true}.outcomes(t), "race")
 	counted := strings.ReplaceAll(body, "bar.sync 0;", "bar.sync 1, 64;")
 	require.Equal(t, []string{"0.0=7"}, rig{bodies: []string{counted}, threads: 64, init: true}.outcomes(t))
+}
+
+// TestRacesThatAreNoFaults: a race is told of, and described, and the kernel
+// goes on where that is asked for.
+func TestRacesThatAreNoFaults(t *testing.T) {
+	g := rig{bodies: []string{"st.b32 [%x], 1;", "st.b32 [%x], 1; st.b32 [%out], 1;"}, init: true}
+	mod := g.module(t)
+	races := 0
+	g.race = func(describe func() *vm.Fault) bool {
+		races++
+		require.Contains(t, describe().Error(), "race: weak store of 4 bytes")
+		return false
+	}
+	got, fault := g.run(t, mod, 1)
+	require.Nil(t, fault)
+	require.Equal(t, "1.0=1", got)
+	require.Equal(t, 1, races)
+	g.race = func(func() *vm.Fault) bool { return true }
+	_, fault = g.run(t, mod, 1)
+	require.True(t, fault.Race)
 }

@@ -18,9 +18,10 @@ type Options struct {
 	// Sum is the arithmetic of multimem.ld_reduce.add; nil is one rounding, to
 	// nearest even, of the exact sum.
 	Sum Sum
-	// Race, if given, is told of every race, and says whether it is a fault; else
-	// all are. Code that relies on more order than PTX promises runs so.
-	Race func(*Fault) bool
+	// Race, if given, is told of every race, with a way to describe it, and says
+	// whether it is a fault; else all are. Code that relies on more order than
+	// PTX promises runs so.
+	Race func(describe func() *Fault) bool
 	// Fenced, if given, is told the line of every fence that a thread executes.
 	Fenced func(module string, line int)
 }

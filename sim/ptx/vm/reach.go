@@ -213,13 +213,16 @@ func (t *thread) checked(s *Store, at uint64, a *access, alias int16, size int) 
 	}
 	x.event, x.device, x.kernel = t.ev, t.device, t.kernel
 	m := t.b.m
-	f := t.blame(gpu.LaunchFailed, fmt.Sprintf("race: %s, and %s, are not ordered by causality", m.describe(&x), m.describe(bad)))
-	f.Race = true
-	if told := m.opts.Race; told != nil && !told(f) {
+	describe := func() *Fault {
+		f := t.blame(gpu.LaunchFailed, fmt.Sprintf("race: %s, and %s, are not ordered by causality", m.describe(&x), m.describe(bad)))
+		f.Race = true
+		return f
+	}
+	if told := m.opts.Race; told != nil && !told(describe) {
 		return true
 	}
 	t.state = ended
-	m.Kill(int(t.device), f)
+	m.Kill(int(t.device), describe())
 	return false
 }
 

@@ -33,6 +33,7 @@ type rig struct {
 	devices []int // of each body; nil is all on device 0
 	threads uint32
 	stale   int
+	race    func(func() *vm.Fault) bool
 	init    bool // x and y are 0 from the start; else never written
 }
 
@@ -48,7 +49,7 @@ func (g rig) module(t testing.TB) *vm.Module {
 
 // run gives the results of one schedule in words, or the fault.
 func (g rig) run(t testing.TB, mod *vm.Module, seed uint64) (string, *vm.Fault) {
-	m := vm.New(vm.Options{Seed: seed, Stale: g.stale})
+	m := vm.New(vm.Options{Seed: seed, Stale: g.stale, Race: g.race})
 	store := vm.NewStore(4096, 0, g.init)
 	at := m.Place(&vm.Region{Bytes: 4096, Store: store})
 	far := vm.NewStore(4096, 1, g.init)
