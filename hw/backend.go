@@ -8,7 +8,9 @@ import (
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
+	"example.com/tandem/hw/cascade"
 	"example.com/tandem/hw/host"
+	"example.com/tandem/hw/nvls"
 	"example.com/tandem/hw/rlkernel"
 	"example.com/tandem/hw/tandem"
 )
@@ -26,6 +28,11 @@ var implementations = []Implementation{
 	{tandem.Describe, tandem.Open},
 	{func() api.Implementation { return rlkernel.Describe(rlkernel.Before) }, rlkernel.Open},
 	{func() api.Implementation { return rlkernel.Describe(rlkernel.After) }, rlkernel.Open},
+	{nvls.Describe, nvls.Open},
+	{func() api.Implementation { return cascade.Describe(cascade.Before) }, cascade.Open},
+	{func() api.Implementation { return cascade.Describe(cascade.After) }, cascade.Open},
+	{func() api.Implementation { return cascade.Describe(cascade.AfterTeam) }, cascade.Open},
+	{func() api.Implementation { return cascade.Describe(cascade.AfterTail) }, cascade.Open},
 }
 
 // Backend is an api.Backend over a GPU driver.

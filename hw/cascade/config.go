@@ -12,8 +12,16 @@ import (
 // Name is the implementation's name in a Spec.
 const Name = "cascade"
 
+// The versions: PR #131's base, PR #131, and with each of the follow-ups.
+const (
+	Before    = "2dca770"
+	After     = "pr131"
+	AfterTeam = "pr131-team"
+	AfterTail = "pr131-tail"
+)
+
 // versions in the order of Version in nvls_layout.h.
-var versions = []string{"2dca770", "pr131", "pr131-team", "pr131-tail"}
+var versions = []string{Before, After, AfterTeam, AfterTail}
 
 // Versions lists the versions of a Spec.
 func Versions() []string { return slices.Clone(versions) }

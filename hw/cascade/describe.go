@@ -9,13 +9,13 @@ import (
 // Describe is the entry of one version in a backend's list.
 func Describe(version string) api.Implementation {
 	says := map[string]string{
-		"2dca770":    "before PR #131",
-		"pr131":      "after PR #131",
-		"pr131-team": "after PR #131, split by 16 bytes times the ranks",
-		"pr131-tail": "after PR #131, with what does not fit words of every rank split off to P2P",
+		Before:    "before PR #131",
+		After:     "after PR #131",
+		AfterTeam: "after PR #131, split by 16 bytes times the ranks",
+		AfterTail: "after PR #131, with what does not fit words of every rank split off to P2P",
 	}[version]
 	known := map[string]api.Evidence{"recexch": api.FromSource, "segment": api.FromSource, "ll": api.FromSource, "one_shot": api.FromSource, "two_shot": api.FromSource}
-	if version != versions[0] {
+	if version != Before {
 		known["one_shot"], known["two_shot"] = api.Reconstructed, api.Reconstructed
 	}
 	return api.Implementation{

@@ -6,9 +6,10 @@
 // The emulated form reaches peers by plain loads and stores and has arithmetic
 // of its own, so that all else of the kernels runs on any GPU, several ranks of
 // one GPU included. It is what teams get; multimem is used only where a spec says
-// multicast=on, or TANDEM_MULTICAST=1 does, and gpu.MulticastPolicy and the
-// device attribute allow it.
+// multicast=on and gpu.Context.Multicast agrees: the driver was opened for it or
+// TANDEM_MULTICAST=1 is set, no switch of the environment turns multicast off,
+// and every device has the attribute.
 //
 // The rule users break: to find out whether multicast works nothing is created.
-// Ask [Options.Native], and take the refusal.
+// Ask for it with multicast=on, and take the refusal.
 package inswitch

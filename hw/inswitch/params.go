@@ -12,7 +12,7 @@ import (
 // Params are the parameters that all implementations of this kind have.
 func Params() []api.Param {
 	return []api.Param{
-		{Name: "multicast", Default: "off", Values: "off|on", Help: "on: multimem instructions, a GPU for each rank, where the environment and the device allow it; off: their emulation, on any GPU"},
+		{Name: "multicast", Default: "off", Values: "off|on", Help: "on: multimem instructions, a GPU for each rank, where driver, environment (TANDEM_MULTICAST=1, and none of the libraries' switches) and devices allow it; off: their emulation, on any GPU"},
 		{Name: "dir", Default: "seeded", Values: "seeded|rz|rne|away", Help: "last rounding of 16-bit sums where multicast is emulated: nobody knows the switch's"},
 		{Name: "seed", Default: "0", Values: "0..2^64-1", Help: "of dir=seeded"},
 		{Name: "window", Default: "on", Values: "on|off", Help: "on: sums lose what a Blackwell switch was seen to lose far below their largest term; off: they are exact until rounded. Emulated multicast only"},

@@ -260,10 +260,11 @@ func (t *thread) parameter(in *instr, a *access, p uint64) bool {
 	return true
 }
 
-// Sum adds patterns of a format in the switch.
-type Sum func(d num.DType, in []uint64) uint64
+// Sum adds patterns of a format in the switch. The element lies place bytes
+// behind the start of the multicast range.
+type Sum func(d num.DType, in []uint64, place uint64) uint64
 
-func exactSum(d num.DType, in []uint64) uint64 {
+func exactSum(d num.DType, in []uint64, _ uint64) uint64 {
 	var x num.Exact
 	for _, b := range in {
 		x.Add(d, b)
@@ -309,7 +310,7 @@ func (t *thread) multicast(in *instr, a *access, r *Region, off uint64) bool {
 			}
 		}
 		if a.what == multiLoad {
-			t.put(in, a, i, t.b.m.combine(a, values))
+			t.put(in, a, i, t.b.m.combine(a, values, at))
 		}
 	}
 	if a.what == multiLoad {
@@ -320,8 +321,8 @@ func (t *thread) multicast(in *instr, a *access, r *Region, off uint64) bool {
 	return true
 }
 
-// combine is what the switch makes of the parts' values.
-func (m *Machine) combine(a *access, values []uint64) uint64 {
+// combine is what the switch makes of the parts' values at a place.
+func (m *Machine) combine(a *access, values []uint64, at uint64) uint64 {
 	if a.reduce != nil {
 		v := values[0]
 		for _, x := range values[1:] {
@@ -334,11 +335,11 @@ func (m *Machine) combine(a *access, values []uint64) uint64 {
 		sum = exactSum
 	}
 	if !a.packed {
-		return sum(a.sum, values)
+		return sum(a.sum, values, at)
 	}
 	lo, hi := make([]uint64, len(values)), make([]uint64, len(values))
 	for i, v := range values {
 		lo[i], hi[i] = v&0xFFFF, v>>16
 	}
-	return sum(a.sum, lo) | sum(a.sum, hi)<<16
+	return sum(a.sum, lo, at) | sum(a.sum, hi, at+2)<<16
 }
