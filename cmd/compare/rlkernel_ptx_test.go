@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,7 +118,7 @@ func sampled(usual, short int) int {
 // the simulator's bits in all bytes of the destinations and in no other, with a
 // GPU for each rank, for two, and one for all.
 func TestPTXRLKernel(t *testing.T) {
-	every := sampled(23, 60)
+	every := sampled(13, 60)
 	for _, devices := range []int{8, 1} {
 		d := newRLDuel(t, "ptx", rlVirtual(t, devices, nil))
 		var cases []rlCase
@@ -146,6 +147,7 @@ func TestPTXRLKernelRefuses(t *testing.T) {
 	b := rlVirtual(t, 2, nil)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	model := sim.New(rlkernel.Family{})
+	teams := map[string]api.Team{}
 	ctx := t.Context()
 	sum := api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: 2, Count: 4}
 	with := func(change func(*api.Call)) api.Call {
@@ -183,14 +185,17 @@ func TestPTXRLKernelRefuses(t *testing.T) {
 	} {
 		var reasons []string
 		for _, side := range []struct {
-			name string
-			b    api.Backend
-		}{{"sim", model}, {"ptx", b}} {
-			spec, err := api.ParseSpec(side.name + ":rlkernel@8ccb03c" + c.params)
+			name, params string
+			b            api.Backend
+		}{{"sim", c.params, model}, {"ptx", cmp.Or(c.params, "?"+rlRoom), b}} {
+			spec, err := api.ParseSpec(side.name + ":rlkernel@8ccb03c" + side.params)
 			require.NoError(t, err)
-			reasons = append(reasons, rlReason(t, ctx, side.b, spec, c.call))
+			reasons = append(reasons, rlReason(ctx, t, teams, side.b, spec, c.call))
 		}
 		require.Equal(t, reasons[0], reasons[1], "%s", c.call)
+	}
+	for _, team := range teams {
+		require.NoError(t, team.Close(ctx))
 	}
 	for _, bad := range []string{"rlkernel", "rlkernel@main", "rlkernel@8ccb03c?gpus=3", "rlkernel@8ccb03c?nonsense=1", "rlkernel@43f150f?copy=peerwise", "rlkernel@8ccb03c?path=push", "rlkernel@8ccb03c?max_size_bytes=0"} {
 		spec, err := api.ParseSpec("ptx:" + bad)
@@ -204,16 +209,22 @@ func TestPTXRLKernelRefuses(t *testing.T) {
 }
 
 // rlReason is why a call is refused, by the team or by its opening.
-func rlReason(t testing.TB, ctx context.Context, b api.Backend, spec api.Spec, call api.Call) string {
+func rlReason(ctx context.Context, t testing.TB, teams map[string]api.Team, b api.Backend, spec api.Spec, call api.Call) string {
 	t.Helper()
-	team, err := b.Open(ctx, spec, api.TeamConfig{Ranks: call.Ranks})
+	key := fmt.Sprint(spec, call.Ranks)
+	var err error
+	if teams[key] == nil {
+		var team api.Team
+		if team, err = b.Open(ctx, spec, api.TeamConfig{Ranks: call.Ranks}); err == nil {
+			teams[key] = team
+		}
+	}
 	if err == nil {
 		mem := make([]api.Memory, call.Ranks)
 		for r := range mem {
 			mem[r] = rlMemory(&call, r, nil)
 		}
-		_, err = api.Run(ctx, team, call, mem)
-		require.NoError(t, team.Close(ctx))
+		_, err = api.Run(ctx, teams[key], call, mem)
 	}
 	var refused *api.Refused
 	require.ErrorAs(t, err, &refused, "%s: %s", spec, call)

@@ -71,7 +71,7 @@ func TestPTXRLKernelFault(t *testing.T) {
 // TestPTXRLKernelDeadlines: where the library would wait for ever, all ranks end
 // with an error.
 func TestPTXRLKernelDeadlines(t *testing.T) {
-	stopRanks(t, rlVirtual(t, 2, nil), 10*time.Millisecond, sampled(11, 20))
+	stopRanks(t, rlVirtual(t, 2, nil), 10*time.Millisecond, sampled(7, 20))
 }
 
 // stopRanks stops or delays a rank at steps of every path, one of so many. All

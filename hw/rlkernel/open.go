@@ -156,7 +156,8 @@ func (e *Engine) write(ctx context.Context, g *host.GPU, s gpu.Stream, at gpu.Pt
 	return errors.Join(err, e.machine.Free(g, h.Ptr))
 }
 
-// rehearse makes empty calls that have every kernel between them.
+// rehearse makes empty calls that have every kernel between them, in blocks of a
+// warp.
 func (e *Engine) rehearse(ctx context.Context, streams []gpu.Stream) error {
 	call := api.Call{Collective: api.AllReduce, DType: api.F32, Op: api.Sum, Ranks: len(e.place)}
 	mem := make([]host.Buffers, call.Ranks)
@@ -171,6 +172,7 @@ func (e *Engine) rehearse(ctx context.Context, streams []gpu.Stream) error {
 	} {
 		for _, step := range e.bound(&call, mem, ls) {
 			for i, s := range streams {
+				step[i].Block.X = min(step[i].Block.X, 32)
 				if err := s.Launch(step[i]); err != nil {
 					return err
 				}
