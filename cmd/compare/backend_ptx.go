@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"example.com/tandem/api"
@@ -14,12 +15,17 @@ import (
 // ptxDevices is how many GPUs the virtual machine has; more ranks share them.
 const ptxDevices = 8
 
+// maxPtxSwitch bounds the GPUs of a machine with a switch, of which every rank
+// has one.
+const maxPtxSwitch = 72
+
 // ptxBackend is hw's host code and the committed kernels on a virtual GPU. The
 // machine is made when the first team is opened.
 type ptxBackend struct {
-	mu      sync.Mutex
-	driver  gpu.Driver
-	backend *hw.Backend
+	mu       sync.Mutex
+	driver   gpu.Driver
+	backend  *hw.Backend
+	switches []*ptxSwitch
 }
 
 // Name is "ptx".
@@ -43,12 +49,23 @@ func (b *ptxBackend) Implementations() []api.Implementation {
 // GPUs are the virtual ones.
 func (b *ptxBackend) GPUs() (driver string, gpus []gpu.Info) { return b.start().GPUs() }
 
-// Open makes a team. A kernel from a file has a machine of its own.
+// Open makes a team. A kernel from a file has a machine of its own, and so has a
+// team with multicast.
 func (b *ptxBackend) Open(ctx context.Context, spec api.Spec, team api.TeamConfig) (api.Team, error) {
 	if spec.Path != "" {
 		return kernelfile.Open(ctx, spec, team)
 	}
-	return b.start().Open(ctx, spec, team)
+	if spec.Param("multicast", "off") != "on" {
+		return b.start().Open(ctx, spec, team)
+	}
+	s, err := openSwitch(spec, max(ptxDevices, min(team.Ranks, maxPtxSwitch)))
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	b.switches = append(b.switches, s)
+	b.mu.Unlock()
+	return s.open(ctx, spec, team)
 }
 
 // Close lets go of the machine. It holds nothing of the real one, so that what
@@ -56,10 +73,13 @@ func (b *ptxBackend) Open(ctx context.Context, spec api.Spec, team api.TeamConfi
 func (b *ptxBackend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.backend == nil {
-		return nil
+	var errs []error
+	for _, s := range b.switches {
+		errs = append(errs, s.Close())
 	}
-	err := b.backend.Close()
-	b.backend, b.driver = nil, nil
-	return err
+	if b.backend != nil {
+		errs = append(errs, b.backend.Close())
+	}
+	b.backend, b.driver, b.switches = nil, nil, nil
+	return errors.Join(errs...)
 }
