@@ -54,6 +54,9 @@ func (b *hwBackend) start() *hw.Backend {
 // Implementations lists what there is, and why it cannot run here.
 func (b *hwBackend) Implementations() []api.Implementation { return b.start().Implementations() }
 
+// GPUs are those of the machine.
+func (b *hwBackend) GPUs() (driver string, gpus []gpu.Info) { return b.start().GPUs() }
+
 // Open makes a team. One whose calls may fault lives in a child process, since
 // the context they run in is lost.
 func (b *hwBackend) Open(ctx context.Context, spec api.Spec, team api.TeamConfig) (api.Team, error) {

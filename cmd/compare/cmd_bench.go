@@ -190,6 +190,8 @@ type gpuLister interface {
 	GPUs() (driver string, gpus []gpu.Info)
 }
 
+var _, _ gpuLister = (*hwBackend)(nil), (*ptxBackend)(nil)
+
 // flags is the command line in its canonical form: what was set, and what was
 // left at its default.
 func (c *benchCmd) flags() []string {

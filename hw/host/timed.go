@@ -176,7 +176,7 @@ func (m *timed) work(k int) error {
 		case api.WorkEmpty:
 			err = m.rig.Empty(i)
 		case api.WorkFlag:
-			err = m.rig.Barrier(i)
+			err = m.rig.Flag(i, k)
 		case api.WorkCopy:
 			err = s.Copy(there.Add(bytes), here, bytes)
 		case api.WorkPush:

@@ -67,9 +67,10 @@ func setup(t *testing.T) (*Team, *slow, *hwtest.Driver) {
 		// The clock of the stand-in is 1 GHz: a cycle is a nanosecond.
 		d.Pass(time.Duration(le64(l.Args.Bytes())))
 	}
-	d.Kernels = map[string]hwtest.Kernel{"meter_barrier": lasts(time.Millisecond), "meter_empty": lasts(2 * time.Microsecond),
+	d.Kernels = map[string]hwtest.Kernel{"meter_barrier": lasts(time.Millisecond), "meter_flag": lasts(3 * time.Microsecond), "meter_empty": lasts(2 * time.Microsecond),
 		"meter_spin": spin, "meter_copy": lasts(50 * time.Microsecond)}
-	d.ParamsOf = map[string][]gpu.Param{"meter_barrier": {{Offset: 0, Size: 8}}, "meter_empty": {{Offset: 0, Size: 8}}, "meter_spin": {{Offset: 0, Size: 8}},
+	d.ParamsOf = map[string][]gpu.Param{"meter_barrier": {{Offset: 0, Size: 8}},
+		"meter_flag": {{Offset: 0, Size: 128}, {Offset: 128, Size: 8}, {Offset: 136, Size: 8}, {Offset: 144, Size: 4}}, "meter_empty": {{Offset: 0, Size: 8}}, "meter_spin": {{Offset: 0, Size: 8}},
 		"meter_copy": {{Offset: 0, Size: 8}, {Offset: 8, Size: 8}, {Offset: 16, Size: 8}, {Offset: 24, Size: 4}}}
 	m := NewMachine(d)
 	gpus, err := m.Open("hw:slow", 2)
@@ -115,7 +116,7 @@ func TestTimed(t *testing.T) {
 		"graph, gaps":    {api.Timing{Calls: 20, Graph: true, Gap: 5 * time.Microsecond}, 240 * time.Microsecond},
 		"gaps alone":     {api.Timing{Calls: 20, Graph: true, Gap: 5 * time.Microsecond, Work: api.WorkNothing}, 100 * time.Microsecond},
 		"empty nodes":    {api.Timing{Calls: 20, Graph: true, Work: api.WorkEmpty}, 40 * time.Microsecond},
-		"flags":          {api.Timing{Calls: 2, Graph: true, Work: api.WorkFlag}, 2 * time.Millisecond},
+		"flags":          {api.Timing{Calls: 2, Graph: true, Work: api.WorkFlag}, 6 * time.Microsecond},
 		"pushes":         {api.Timing{Calls: 4, Graph: true, Sets: 2, Work: api.WorkPush}, 200 * time.Microsecond},
 		"pulls":          {api.Timing{Calls: 4, Graph: true, Work: api.WorkPull}, 200 * time.Microsecond},
 		"copy engine":    {api.Timing{Calls: 4, Graph: true, Work: api.WorkCopy}, 0},

@@ -51,8 +51,8 @@ var Cascade []byte
 //go:embed cascade_emulated.ptx
 var CascadeEmulated []byte
 
-// Meter is the module that measures: the kernels meter_barrier, meter_empty,
-// meter_spin and meter_copy.
+// Meter is the module that measures: the kernels meter_barrier, meter_flag,
+// meter_empty, meter_spin and meter_copy.
 //
 //go:embed meter.ptx
 var Meter []byte

@@ -3,6 +3,7 @@ package meter
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"regexp"
 	"strconv"
 	"testing"
@@ -32,15 +33,18 @@ func TestOffsets(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, n, name)
 	}
+	require.Contains(t, string(src), "MeterFlags = 64 + 128 * 8")
+	require.Equal(t, 64+128*8, pageFlags)
+	require.Contains(t, string(src), fmt.Sprintf("FlagPeers = %d ", flagPeers))
 }
 
 func rig(t *testing.T, n int) (*hwtest.Driver, *Rig, []gpu.Launch) {
 	d := hwtest.New(n)
 	var seen []gpu.Launch
 	note := func(_ *hwtest.Driver, _ int, l gpu.Launch) { seen = append(seen, l) }
-	d.Kernels = map[string]hwtest.Kernel{"meter_barrier": note, "meter_empty": note, "meter_spin": note, "meter_copy": note}
+	d.Kernels = map[string]hwtest.Kernel{"meter_barrier": note, "meter_flag": note, "meter_empty": note, "meter_spin": note, "meter_copy": note}
 	word := []gpu.Param{{Offset: 0, Size: 8}}
-	d.ParamsOf = map[string][]gpu.Param{"meter_barrier": word, "meter_empty": word, "meter_spin": word,
+	d.ParamsOf = map[string][]gpu.Param{"meter_barrier": word, "meter_flag": {{Offset: 0, Size: 128}, {Offset: 128, Size: 8}, {Offset: 136, Size: 8}, {Offset: 144, Size: 4}}, "meter_empty": word, "meter_spin": word,
 		"meter_copy": {{Offset: 0, Size: 8}, {Offset: 8, Size: 8}, {Offset: 16, Size: 8}, {Offset: 24, Size: 4}}}
 	var gpus []GPU
 	for _, dev := range d.Devices() {
@@ -64,6 +68,7 @@ func rig(t *testing.T, n int) (*hwtest.Driver, *Rig, []gpu.Launch) {
 		require.NoError(t, r.Empty(i))
 		require.NoError(t, r.Spin(i, 5*time.Microsecond))
 		require.NoError(t, r.Copy(i, r.pages[i], r.pages[(i+1)%n], 64))
+		require.NoError(t, r.Flag(i, 7))
 		require.ErrorIs(t, r.Copy(i, r.pages[i], r.pages[i], 8), gpu.ErrInvalid)
 	}
 	return d, r, seen
@@ -85,7 +90,14 @@ func TestRig(t *testing.T) {
 		require.Zero(t, le.Uint64(b[0:]), "no barrier has been")
 		require.Len(t, b, pageBytes)
 	}
-	require.Len(t, seen, 12)
+	require.Len(t, seen, 15)
+	// GPU 1 of 3 waits at the slots of 0 and 2 in its page, and writes at its own
+	// in theirs, at the odd ones.
+	flag := seen[9].Args.Bytes()
+	for k, want := range map[int]gpu.Ptr{0: r.pages[1].Add(pageFlags + 4), 1: r.pages[1].Add(pageFlags + 20), 8: r.pages[0].Add(pageFlags + 12), 9: r.pages[2].Add(pageFlags + 12), 10: 0} {
+		require.Equal(t, uint64(want), le.Uint64(flag[8*k:]), "%d", k)
+	}
+	require.Equal(t, uint32(2), le.Uint32(flag[144:]))
 	require.Equal(t, uint64(r.pages[0]), le.Uint64(seen[0].Args.Bytes()))
 	require.Equal(t, uint64(5000), le.Uint64(seen[2].Args.Bytes()))
 	require.Equal(t, uint32(132), seen[2].Grid.X, "all multiprocessors")

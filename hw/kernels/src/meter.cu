@@ -11,6 +11,7 @@ enum {
 	MeterFault = 24, // address of a word in pinned memory
 	MeterPeers = 64, // addresses of the pages of all GPUs, own one included
 	MeterSlots = 64 + 64 * 8, // what the peers have signalled
+	MeterFlags = 64 + 128 * 8, // u32, two of every peer, for meter_flag
 };
 
 enum { LimitPolls = 256 };
@@ -19,6 +20,7 @@ FN u64 load64(u64 a) { u64 v; asm volatile("ld.global.b64 %0, [%1];" : "=l"(v) :
 FN u32 load32(u64 a) { u32 v; asm volatile("ld.global.b32 %0, [%1];" : "=r"(v) : "l"(a) : "memory"); return v; }
 FN void store64(u64 a, u64 v) { asm volatile("st.global.b64 [%0], %1;" : : "l"(a), "l"(v) : "memory"); }
 FN void storeSystem(u64 a, u32 v) { asm volatile("st.relaxed.sys.global.b32 [%0], %1;" : : "l"(a), "r"(v) : "memory"); }
+FN u32 loadSystem(u64 a) { u32 v; asm volatile("ld.relaxed.sys.global.b32 %0, [%1];" : "=r"(v) : "l"(a) : "memory"); return v; }
 FN void fenceSystem() { asm volatile("fence.acq_rel.sys;" : : : "memory"); }
 FN void signal(u64 a, u64 v) { asm volatile("st.relaxed.sys.global.b64 [%0], %1; //@release" : : "l"(a), "l"(v) : "memory"); }
 FN u64 poll(u64 a) { u64 v; asm volatile("ld.relaxed.sys.global.b64 %0, [%1]; //@acquire" : "=l"(v) : "l"(a) : "memory"); return v; }
@@ -29,8 +31,7 @@ FN u64 poll(u64 a) { u64 v; asm volatile("ld.relaxed.sys.global.b64 %0, [%1]; //
 //	for p := range world { peers[p].slots[rank] = epoch }
 //	for p := range world { for slots[p] < epoch {} }
 //
-// A wait beyond the limit ends, and says so in the fault word. It is also the
-// measure of one flag: all GPUs send at once.
+// A wait beyond the limit ends, and says so in the fault word.
 KERNEL void meter_barrier(u64 page) {
 	u32 t = thread(), rank = load32(page + MeterRank), world = load32(page + MeterWorld);
 	u64 epoch = load64(page + MeterEpoch) + 1;
@@ -53,6 +54,38 @@ KERNEL void meter_barrier(u64 page) {
 	if (t == 0) {
 		store64(page + MeterEpoch, epoch);
 		if (late) storeSystem(load64(page + MeterFault), 1);
+	}
+}
+
+enum { FlagPeers = 8 };
+struct Slots { u64 own[FlagPeers], peer[FlagPeers]; };
+
+// meter_flag, on one thread, is one flag from each to each and no more: no order
+// of other memory, nothing read but the flag. A flag that was seen is taken back,
+// which the next kernel of the stream comes after; nodes take two slots by turns,
+// since a peer may be a node ahead.
+//
+//	for p := range peers { *peer[p] = 1 }
+//	for p := range peers { for *own[p] == 0 {}; *own[p] = 0 }
+KERNEL void meter_flag(__grid_constant__ const Slots slots, u64 limit, u64 fault, u32 peers) {
+#pragma unroll
+	for (u32 p = 0; p < FlagPeers; p++)
+		if (p < peers) storeSystem(slots.peer[p], 1);
+	u64 start = 0;
+	u32 polls = 0;
+#pragma unroll
+	for (u32 p = 0; p < FlagPeers; p++) {
+		if (p >= peers) continue;
+		while (loadSystem(slots.own[p]) == 0) {
+			if (++polls % LimitPolls != 0) continue;
+			u64 now = clockNow();
+			if (start == 0) start = now;
+			if (now - start > limit) {
+				storeSystem(fault, 1);
+				return;
+			}
+		}
+		storeSystem(slots.own[p], 0);
 	}
 }
 

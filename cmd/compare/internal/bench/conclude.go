@@ -43,8 +43,8 @@ func (r *Report) groups() []group {
 	return out
 }
 
-// crossovers are where, from one size to the next, another of two specs is the
-// faster. Between the sizes the times are taken for straight lines on logarithmic
+// crossovers are where, from one size to the next, another of two specs, of which
+// one is the first, is the faster. Between the sizes the times are taken for straight lines on logarithmic
 // axes.
 func (r *Report) crossovers(groups []group) []Crossover {
 	var out []Crossover
@@ -55,11 +55,9 @@ func (r *Report) crossovers(groups []group) []Crossover {
 		if same != b.point || b.point.Bytes <= a.point.Bytes || len(a.rows) != len(b.rows) {
 			continue
 		}
-		for i := range a.rows {
-			for k := i + 1; k < len(a.rows); k++ {
-				if c := crossing(&r.Rows[a.rows[i]], &r.Rows[a.rows[k]], &r.Rows[b.rows[i]], &r.Rows[b.rows[k]]); c != nil {
-					out = append(out, *c)
-				}
+		for k := 1; k < len(a.rows); k++ {
+			if c := crossing(&r.Rows[a.rows[0]], &r.Rows[a.rows[k]], &r.Rows[b.rows[0]], &r.Rows[b.rows[k]]); c != nil {
+				out = append(out, *c)
 			}
 		}
 	}
