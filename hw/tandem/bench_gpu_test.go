@@ -161,10 +161,67 @@ func BenchmarkGraph(b *testing.B) {
 	}
 }
 
+// BenchmarkShapes is what else must not be slower: misaligned calls, other types
+// and operations, and many lanes, each beside a call of the same bytes.
+func BenchmarkShapes(b *testing.B) {
+	s := newStand(b, machine(b), "hw:tandem", 2, 130<<20)
+	for _, k := range []api.Collective{api.AllGather, api.AllReduce, api.ReduceScatter} {
+		for _, bytes := range []int64{4 << 10, 64 << 10, 1 << 20, 16 << 20} {
+			for name, offsets := range map[string][2]api.Offsets{"aligned": {}, "one_off": {{1}, {0}}, "apart": {{1, 2}, {5, 0}}} {
+				call := sized(k, 2, api.BF16, bytes)
+				call.SrcOffset, call.DstOffset = offsets[0], offsets[1]
+				s.report(b, fmt.Sprintf("%s/%d/%s", k.Name(), bytes, name), call)
+			}
+		}
+	}
+	for _, bytes := range []int64{1 << 10, 64 << 10, 16 << 20} {
+		for _, d := range []api.DType{api.BF16, api.F16, api.F32, api.I32} {
+			s.report(b, fmt.Sprintf("sum_%s/%d", d, bytes), sized(api.AllReduce, 2, d, bytes))
+		}
+		call := sized(api.AllReduce, 2, api.BF16, bytes)
+		call.Op = api.Max
+		s.report(b, fmt.Sprintf("max_bf16/%d", bytes), call)
+	}
+	for _, bytes := range []int64{8 << 10, 128 << 10, 1 << 20, 16 << 20} {
+		for _, k := range []api.Collective{api.AllGatherMany, api.ReduceScatterMany} {
+			call := api.Call{Collective: k, DType: api.BF16, Ranks: 2}
+			one := sized(api.AllGather, 2, api.BF16, bytes)
+			if k.Reduces() {
+				call.Op = api.Sum
+				one = sized(api.ReduceScatter, 2, api.BF16, bytes)
+			}
+			for range 8 {
+				call.Many = append(call.Many, api.LaneShape{DType: api.BF16, Count: one.Count / 8})
+			}
+			s.report(b, fmt.Sprintf("%s/%d/1", k.Name(), bytes), one)
+			s.report(b, fmt.Sprintf("%s/%d/8", k.Name(), bytes), call)
+		}
+	}
+}
+
+// BenchmarkPaths is where paths and grids cross over.
+func BenchmarkPaths(b *testing.B) {
+	s := newStand(b, machine(b), "hw:tandem?box=4194304", 2, 130<<20)
+	c := s.engine.config
+	for _, k := range []api.Collective{api.AllGather, api.AllReduce, api.ReduceScatter} {
+		for _, bytes := range []int64{16 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 16 << 20, 64 << 20} {
+			for _, path := range []string{"push", "direct", "two_shot"} {
+				for _, blocks := range []int{0, 32, 64, 128} {
+					if path == "push" && bytes > 2<<20 || path == "two_shot" && k != api.AllReduce || bytes < 256<<10 && (path != "push" || blocks > 32) || blocks == 32 && bytes > 1<<20 {
+						continue
+					}
+					c.path, c.blocks = path, blocks
+					s.report(b, fmt.Sprintf("%s/%d/%s/%d", k.Name(), bytes, path, blocks), sized(k, 2, api.BF16, bytes))
+				}
+			}
+		}
+	}
+}
+
 func (s *stand) report(b *testing.B, name string, call api.Call) {
 	b.Run(name, func(b *testing.B) {
 		nodes, replays := 20, 20
-		if call.Count*int64(call.DType.Size()) > 1<<20 {
+		if !api.IsMany(call.Collective) && call.Count*int64(call.DType.Size()) > 1<<20 {
 			nodes, replays = 8, 2
 		}
 		for b.Loop() {

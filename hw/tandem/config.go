@@ -21,6 +21,8 @@ const (
 	defaultStage    = 4 << 20
 	minStage        = 16 * MaxRanks * generalBlocks
 	maxScale        = 1000
+	minBox          = 16
+	maxBox          = 1 << 22
 )
 
 const (
@@ -40,6 +42,7 @@ type config struct {
 	cyclic    bool
 	staged    bool
 	stage     int64
+	box       int64 // bytes of a sender in a peer's box; 0 leaves it to the plan
 	deadlines int
 }
 
@@ -55,6 +58,7 @@ func Params() []api.Param {
 		{Name: "placement", Default: "block", Values: "block|cyclic", Help: "which ranks share a GPU: neighbours, or every gpus-th. Never changes bits"},
 		{Name: "buffers", Default: "registered", Values: "registered|staged", Help: "registered: peers read the ranks' buffers; staged: they read copies in team memory, chunk by chunk"},
 		{Name: "stage", Default: strconv.Itoa(defaultStage), Values: fmt.Sprintf("%d..2^30 bytes", minStage), Help: "team memory of a rank for staged sources; larger calls go in chunks"},
+		{Name: "box", Default: "auto", Values: fmt.Sprintf("auto|%d..%d bytes", minBox, maxBox), Help: "largest message that is pushed, as a rank gives it to one peer: room for it is kept for every sender. Never changes bits"},
 		{Name: "deadline_scale", Default: "1", Values: fmt.Sprintf("1..%d", maxScale), Help: "factor on both deadlines, for sanitizers and debuggers"},
 	}
 }
@@ -127,6 +131,13 @@ func (c *config) set(key, value string) bool {
 	case "stage":
 		v, ok := number(value, minStage, 1<<30)
 		c.stage = v &^ 15
+		return ok
+	case "box":
+		if value == "auto" {
+			return true
+		}
+		v, ok := number(value, minBox, maxBox)
+		c.box = v &^ 15
 		return ok
 	case "deadline_scale":
 		v, ok := number(value, 1, maxScale)

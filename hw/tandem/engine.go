@@ -144,7 +144,7 @@ func (e *Engine) cycles(d time.Duration) uint64 {
 func (e *Engine) team(local []int) []byte {
 	b := make([]byte, teamBytes)
 	le := binary.LittleEndian
-	le.PutUint64(b[teamSlot:], uint64(slotBytes(len(e.place))))
+	le.PutUint64(b[teamSlot:], uint64(e.config.slot(len(e.place))))
 	le.PutUint64(b[teamArrive:], e.cycles(e.arrive))
 	le.PutUint64(b[teamProgress:], e.cycles(e.progress))
 	le.PutUint64(b[teamStage:], uint64(e.config.stage))

@@ -134,7 +134,7 @@ func (e *Engine) streams() ([]gpu.Stream, error) {
 
 // boxBytes is the size of a rank's box: two halves of a slot for every sender,
 // in lines that are half flags.
-func boxBytes(ranks int) uint64 { return 2 * uint64(ranks) * 2 * uint64(slotBytes(ranks)) }
+func (c *config) boxBytes(ranks int) uint64 { return 2 * uint64(ranks) * 2 * uint64(c.slot(ranks)) }
 
 // start allocates, fills in pages and tables, and makes an empty call of every
 // kernel there is a use for.
@@ -150,7 +150,7 @@ func (e *Engine) start(ctx context.Context, streams []gpu.Stream, ranks int) err
 		for _, m := range []struct {
 			list  *[]gpu.Ptr
 			bytes uint64
-		}{{&e.boxes, boxBytes(ranks)}, {&e.stages, 2 * uint64(e.config.stage)}} {
+		}{{&e.boxes, e.config.boxBytes(ranks)}, {&e.stages, 2 * uint64(e.config.stage)}} {
 			p, err := g.Context.Alloc(m.bytes)
 			if err != nil {
 				return err
@@ -204,7 +204,7 @@ const setupLimit = 30 * time.Second
 func (e *Engine) fill(b []byte, local []int) {
 	le := binary.LittleEndian
 	le.PutUint32(b[tableWorld:], uint32(len(e.place)))
-	le.PutUint64(b[tableSlot:], uint64(slotBytes(len(e.place))))
+	le.PutUint64(b[tableSlot:], uint64(e.config.slot(len(e.place))))
 	le.PutUint64(b[tableArrive:], e.cycles(e.arrive))
 	le.PutUint64(b[tableProgress:], e.cycles(e.progress))
 	le.PutUint64(b[tableStage:], uint64(e.config.stage))

@@ -114,6 +114,14 @@ func slotBytes(ranks int) int64 {
 	return 8 << 10
 }
 
+// slot is slotBytes, or what the Spec has instead.
+func (c *config) slot(ranks int) int64 {
+	if c.box > 0 {
+		return c.box
+	}
+	return slotBytes(ranks)
+}
+
 // units is the number of 16-byte units of a block of every lane.
 func units(call *api.Call) (total int64) {
 	for i := range call.Lanes() {
@@ -172,7 +180,7 @@ func (c *config) plan(call *api.Call, most int) plan {
 func (c *config) choose(call *api.Call, collective uint32, total int64) uint32 {
 	inPlace := call.InPlace != api.OutOfPlace
 	slices := collective == kernelAllReduce || collective == kernelBroadcast
-	pushable := total*16 <= slotBytes(call.Ranks)
+	pushable := total*16 <= c.slot(call.Ranks)
 	direct := uint32(pathDirect)
 	switch {
 	case call.Ranks == 1:
