@@ -14,12 +14,13 @@ import (
 	"example.com/tandem/sim/nvshmem"
 	"example.com/tandem/sim/rlkernel"
 	"example.com/tandem/sim/tandem"
+	"example.com/tandem/sim/tandemnvls"
 )
 
 // backends is where they are plugged together.
 func backends() []api.Backend {
 	return []api.Backend{
-		sim.New(nvshmem.Family{}, nvls.Family{}, nccl.Family{}, rlkernel.Family{}, tandem.Family{}),
+		sim.New(nvshmem.Family{}, nvls.Family{}, nccl.Family{}, rlkernel.Family{}, tandem.Family{}, tandemnvls.Family{}),
 		newHW(),
 		new(ptxBackend),
 		file.New(),

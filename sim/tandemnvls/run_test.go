@@ -1,0 +1,454 @@
+package tandemnvls_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"example.com/tandem/api"
+	"example.com/tandem/api/num"
+	"example.com/tandem/sim"
+	"example.com/tandem/sim/machine"
+	"example.com/tandem/sim/nvls"
+	"example.com/tandem/sim/tandem"
+	"example.com/tandem/sim/tandemnvls"
+)
+
+const guard = 64
+
+func specOf(params map[string]string) api.Spec {
+	return api.Spec{Backend: "sim", Implementation: tandemnvls.Name, Params: params}
+}
+
+// memoryOf makes the buffers of all ranks, each at its own offset, between
+// guards of 0xA5, the destinations full of 0xA5.
+func memoryOf(call *api.Call, value func(rank int, i int64) uint64) []api.Memory {
+	mem := make([]api.Memory, call.Ranks)
+	size := int64(call.DType.Size())
+	for r := range mem {
+		srcN, dstN := call.SrcElems(0)*size, call.DstElems(0)*size
+		srcAt, dstAt := call.Addrs(0, r)
+		image := func(n int64) []byte {
+			b := make([]byte, n+2*guard)
+			for i := range b {
+				b[i] = 0xA5
+			}
+			return b
+		}
+		var src, dst []byte
+		if call.InPlace == api.OutOfPlace {
+			src, dst = image(srcN), image(dstN)
+		} else if srcN >= dstN {
+			src = image(srcN)
+			dst = src[int64(dstAt-srcAt):][:dstN+2*guard]
+		} else {
+			dst = image(dstN)
+			src = dst[int64(srcAt-dstAt):][:srcN+2*guard]
+		}
+		for i := range call.SrcElems(0) {
+			num.Store(call.DType, src[guard+i*size:], value(r, i))
+		}
+		mem[r] = api.Memory{{Src: api.Image{Bytes: src, Addr: srcAt, Guard: guard}, Dst: api.Image{Bytes: dst, Addr: dstAt, Guard: guard}}}
+	}
+	return mem
+}
+
+// expected is an output element by the rules: the switch below the last whole
+// word of all ranks, the fixed tree above.
+func expected(t testing.TB, config *nvls.Config, call *api.Call, value func(int, int64) uint64, rank int, i int64) uint64 {
+	in := call.Inputs(nil, 0, rank, i)
+	vals := make([]uint64, len(in))
+	for k, x := range in {
+		vals[k] = value(x.Rank, x.Index)
+	}
+	if len(vals) == 1 {
+		return vals[0]
+	}
+	size := int64(call.DType.Size())
+	unit := int64(16)
+	if call.Collective == api.AllReduce {
+		unit *= int64(call.Ranks)
+	}
+	if i*size >= call.Count*size/unit*unit {
+		return num.Eval(call.DType, num.Scheme{Op: call.Op, Order: num.Balanced}, vals)
+	}
+	m, err := config.Model(call.DType, call.Op, true)
+	require.NoError(t, err)
+	return m.Word(call.DType, call.Op, vals, in[0].Index)
+}
+
+// runCall executes a call on a fresh team and holds everything to the rules.
+func runCall(t testing.TB, params map[string]string, call api.Call, opt machine.Options) {
+	team, err := sim.New(tandemnvls.Family{}).Open(t.Context(), specOf(params), api.TeamConfig{Ranks: call.Ranks})
+	require.NoError(t, err)
+	team.(*sim.Team).Schedule(opt)
+	for turn := range 2 { // the second on the memory of the first
+		checkCall(t, team, params, call, uint64(turn))
+	}
+	require.NoError(t, team.Close(t.Context()))
+}
+
+func checkCall(t testing.TB, team api.Team, params map[string]string, call api.Call, turn uint64) {
+	value := func(rank int, i int64) uint64 {
+		z := (uint64(rank)*1e9+uint64(i)+turn*7919)*0x9E3779B97F4A7C15 + 1
+		z ^= z >> 31
+		z *= 0xBF58476D1CE4E5B9
+		z ^= z >> 29
+		if !call.DType.Float() {
+			return z & call.DType.Mask()
+		}
+		return num.Encode(call.DType, float64(int64(z>>40))/(1<<20)-8, num.NearestEven)
+	}
+	mem := memoryOf(&call, value)
+	outcomes, err := api.Run(t.Context(), team, call, mem)
+	require.NoError(t, err, "%s", call)
+	config, err := nvls.Parse(map[string]string{"seed": params["seed"]})
+	if params["seed"] == "" {
+		config, err = nvls.Parse(nil)
+	}
+	require.NoError(t, err)
+	size := int64(call.DType.Size())
+	var same []uint64 // of an all-reduce, by element
+	if call.Collective == api.AllReduce {
+		for i := range call.Count {
+			if !sampled(call.Count, i) {
+				same = append(same, 0)
+				continue
+			}
+			same = append(same, expected(t, &config, &call, value, 0, i))
+		}
+	}
+	for r := range mem {
+		dst := mem[r][0].Dst
+		if n := dst.Len(); n > 0 {
+			require.Equal(t, []api.Interval{{End: n}}, outcomes[r].Written, "%s rank %d", call, r)
+		}
+		for i := range call.DstElems(0) {
+			if !sampled(call.Count, i%max(call.Count, 1)) {
+				continue
+			}
+			var want uint64
+			if same != nil {
+				want = same[i]
+			} else {
+				want = expected(t, &config, &call, value, r, i)
+			}
+			if got := num.Load(call.DType, dst.Payload()[i*size:]); got != want {
+				require.Equal(t, want, got, "%s rank %d element %d", call, r, i)
+			}
+		}
+		outer := mem[r][0].Src.Bytes
+		if call.InPlace != api.OutOfPlace && len(dst.Bytes) > len(outer) {
+			outer = dst.Bytes
+		}
+		for _, b := range [][]byte{outer, dst.Bytes} {
+			if call.InPlace != api.OutOfPlace && len(b) != len(outer) {
+				continue // its guards lie in the larger one
+			}
+			for k := range guard {
+				require.EqualValues(t, 0xA5, b[k], "%s: guard", call)
+				require.EqualValues(t, 0xA5, b[len(b)-1-k], "%s: guard", call)
+			}
+		}
+		if call.InPlace == api.OutOfPlace {
+			for i := range call.SrcElems(0) {
+				require.Equal(t, value(r, i), num.Load(call.DType, mem[r][0].Src.Payload()[i*size:]), "the source is left alone")
+			}
+		}
+	}
+}
+
+// sampled reports whether element i of a block of n is looked at: of large ones a
+// part, and the end.
+func sampled(n, i int64) bool { return n < 8192 || i%61 == 0 || n-i < 200 }
+
+// formsOf are the in-place forms of a collective.
+func formsOf(c api.Collective) []api.InPlace {
+	if c == api.ReduceScatter {
+		return []api.InPlace{api.OutOfPlace, api.InPlaceOwn, api.InPlaceStart}
+	}
+	return []api.InPlace{api.OutOfPlace, api.InPlaceOwn}
+}
+
+func drawOffsets(t *rapid.T, ranks int, name string) api.Offsets {
+	return rapid.SliceOfN(rapid.Int64Range(0, 7), ranks, ranks).Draw(t, name)
+}
+
+// table is (dtype, op) pairs that the switch can do.
+func table() (out []api.Call) {
+	for _, op := range api.Ops() {
+		for _, d := range api.DTypes() {
+			if len(nvls.Widths(d, op)) > 0 && !(d.Float() && d.Size() == 1) {
+				out = append(out, api.Call{DType: d, Op: op})
+			}
+		}
+	}
+	return out
+}
+
+// TestNoHoles: zero unwritten, the right value in every element and guards
+// intact, for any ranks, count, offsets (another on every rank), in place or not,
+// chunked or not, under any schedule.
+func TestNoHoles(t *testing.T) {
+	cells := table()
+	rapid.Check(t, func(rt *rapid.T) {
+		call := rapid.SampledFrom(cells).Draw(rt, "cell")
+		call.Collective = rapid.SampledFrom([]api.Collective{api.AllReduce, api.ReduceScatter, api.AllGather}).Draw(rt, "collective")
+		if call.Collective == api.AllGather {
+			call.Op = api.NoOp
+		}
+		call.Ranks = rapid.IntRange(2, 16).Draw(rt, "ranks")
+		call.Count = rapid.OneOf(rapid.Int64Range(0, 4096), rapid.Int64Range(0, 200), rapid.Int64Range(0, 600)).Draw(rt, "count")
+		call.InPlace = rapid.SampledFrom(formsOf(call.Collective)).Draw(rt, "in place")
+		call.SrcOffset = drawOffsets(rt, call.Ranks, "src")
+		call.DstOffset = call.SrcOffset
+		if call.InPlace == api.OutOfPlace {
+			call.DstOffset = drawOffsets(rt, call.Ranks, "dst")
+		}
+		params := map[string]string{}
+		if rapid.Bool().Draw(rt, "chunked") {
+			params["stage"] = "1024"
+		}
+		if n := rapid.IntRange(0, 5).Draw(rt, "ctas"); n > 0 {
+			params["ctas"] = fmt.Sprint(n)
+		}
+		opt := machine.Options{Seeded: rapid.Bool().Draw(rt, "seeded"), Seed: rapid.Uint64().Draw(rt, "schedule")}
+		runCall(t, params, call, opt)
+	})
+}
+
+// TestNoHolesWhole is every (ranks, count, offset) of the three collectives with
+// 16-bit sums, around every threshold; a part of it unless TANDEM_EXHAUSTIVE=1.
+func TestNoHolesWhole(t *testing.T) {
+	step := int64(12007)
+	if os.Getenv("TANDEM_EXHAUSTIVE") == "1" {
+		step = 1
+	} else if testing.Short() {
+		step = 60013
+	}
+	next := int64(0)
+	for _, c := range []api.Collective{api.AllReduce, api.ReduceScatter, api.AllGather} {
+		for ranks := 2; ranks <= 16; ranks++ {
+			call := api.Call{Collective: c, DType: api.BF16, Ranks: ranks}
+			if c.Reduces() {
+				call.Op = api.Sum
+			}
+			for _, form := range formsOf(c) {
+				for n := range int64(4097) {
+					if next++; next%step != 0 {
+						continue
+					}
+					call.Count, call.InPlace = n, form
+					call.SrcOffset, call.DstOffset = nil, nil
+					for r := range int64(ranks) {
+						call.SrcOffset = append(call.SrcOffset, (n+3*r)%8)
+						call.DstOffset = append(call.DstOffset, (n/8+5*r)%8)
+					}
+					if form != api.OutOfPlace {
+						call.DstOffset = call.SrcOffset
+					}
+					runCall(t, nil, call, machine.Options{})
+				}
+			}
+		}
+	}
+}
+
+// TestThresholds: at and around every count at which something changes.
+func TestThresholds(t *testing.T) {
+	impl := tandemnvls.Family{}.Implementations()[0]
+	for _, c := range []api.Collective{api.AllReduce, api.ReduceScatter, api.AllGather} {
+		call := api.Call{Collective: c, DType: api.F16, Ranks: 3, SrcOffset: api.Offsets{1, 0, 7}, DstOffset: api.Offsets{2, 5, 0}}
+		if c.Reduces() {
+			call.Op = api.Sum
+		}
+		for _, at := range impl.Thresholds(call) {
+			for _, n := range []int64{at - 1, at, at + 1} {
+				if testing.Short() && n > 20000 {
+					continue
+				}
+				call.Count = n
+				runCall(t, nil, call, machine.Options{})
+			}
+		}
+	}
+}
+
+// TestPlans: what the plan says is off the switch is less than 16 bytes x ranks
+// + 32, and everything else is tandem's, by name.
+func TestPlans(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		call := rapid.SampledFrom(table()).Draw(rt, "cell")
+		call.Collective = rapid.SampledFrom([]api.Collective{api.AllReduce, api.ReduceScatter}).Draw(rt, "collective")
+		call.Ranks = rapid.IntRange(2, 72).Draw(rt, "ranks")
+		call.Count = rapid.OneOf(rapid.Int64Range(0, 100000), rapid.Int64Range(0, api.MaxCount)).Draw(rt, "count")
+		p, err := tandemnvls.Family{}.Plan(specOf(nil), call)
+		require.NoError(rt, err)
+		var off, all int64
+		for _, cta := range p.Kernels[0].CTAs {
+			all += cta.Count
+			if cta.Algorithm == "tree" {
+				off += cta.Count * int64(call.DType.Size())
+			}
+		}
+		require.Equal(rt, call.Count, all, "the CTAs cover the call exactly")
+		require.Less(rt, off, int64(16*call.Ranks+32))
+		require.Equal(rt, make([]int64, call.Ranks), p.Unwritten)
+		require.Contains(rt, p.Notes[0], fmt.Sprintf("off the switch: %d of", off))
+		require.Equal(rt, "tandem_nvls", p.Kernels[0].Name)
+	})
+	for _, c := range []struct {
+		params map[string]string
+		call   api.Call
+		says   string
+	}{
+		{nil, api.Call{Collective: api.Broadcast, DType: api.F32, Ranks: 4, Count: 9}, "broadcast has no form"},
+		{nil, api.Call{Collective: api.AllReduce, DType: api.F32, Op: api.Max, Ranks: 4, Count: 9}, "no load-reduce does max of f32"},
+		{nil, api.Call{Collective: api.AllReduce, DType: api.E4M3, Op: api.Sum, Ranks: 4, Count: 9}, "no load-reduce does sum of e4m3"},
+		{nil, api.Call{Collective: api.AllReduce, DType: api.F32, Op: api.Avg, Ranks: 4, Count: 9}, "avg of f32"},
+		{nil, api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: 1, Count: 9}, "one rank"},
+		{nil, api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: 4, Count: 9, Mode: "f32"}, "mode other than node"},
+		{map[string]string{"mode": "f32"}, api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: 4, Count: 9}, "mode other than node"},
+		{map[string]string{"nan": "propagate"}, api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Max, Ranks: 4, Count: 9}, "drops NaNs"},
+		{map[string]string{"nvlink_domain": "4"}, api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: 5, Count: 9}, "no multicast base"},
+		{map[string]string{"preset": "bw_half"}, api.Call{Collective: api.AllReduce, DType: api.F32, Op: api.Sum, Ranks: 4, Count: 9}, "not about f32"},
+	} {
+		p, err := tandemnvls.Family{}.Plan(specOf(c.params), c.call)
+		require.NoError(t, err)
+		require.Contains(t, p.Notes[0], "this call is tandem's")
+		require.Contains(t, p.Notes[0], c.says)
+		require.Contains(t, p.Kernels[0].Name, "tandem_")
+		mine, theirs := api.Spec{Backend: "sim", Implementation: tandem.Name, Params: map[string]string{}}, c.params
+		for k, v := range theirs {
+			if k == "mode" || k == "nan" {
+				mine.Params[k] = v
+			}
+		}
+		want, err := tandem.Family{}.Plan(mine, c.call)
+		require.NoError(t, err)
+		require.Equal(t, want.Kernels, p.Kernels)
+	}
+	for _, params := range []map[string]string{{"nvlink_domain": "1"}, {"max_ctas": "4"}, {"dir": "up"}, {"path": "sideways"}} {
+		_, err := tandemnvls.Family{}.Plan(specOf(params), api.Call{Collective: api.AllReduce, DType: api.F32, Op: api.Sum, Ranks: 2})
+		require.ErrorIs(t, err, api.ErrInvalid)
+	}
+	_, err := tandemnvls.Family{}.Plan(specOf(nil), api.Call{Collective: api.AllReduce, DType: api.F32, Op: api.Sum, Ranks: 73})
+	require.ErrorIs(t, err, api.ErrRefused)
+}
+
+// TestTandemCallsAreTandems: a call that the switch cannot do has tandem's bits,
+// on the same team as calls that it can.
+func TestTandemCallsAreTandems(t *testing.T) {
+	team, err := sim.New(tandemnvls.Family{}).Open(t.Context(), specOf(nil), api.TeamConfig{Ranks: 4})
+	require.NoError(t, err)
+	call := api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: 4, Count: 1000}
+	prod := call
+	prod.Op = api.Prod
+	value := func(rank int, i int64) uint64 { return uint64(0x3F80 + rank*int(i)%7) }
+	for range 3 {
+		checkCall(t, team, nil, call, 0)
+		mem := memoryOf(&prod, value)
+		_, err := api.Run(t.Context(), team, prod, mem)
+		require.NoError(t, err)
+		for i := range prod.Count {
+			in := []uint64{value(0, i), value(1, i), value(2, i), value(3, i)}
+			require.Equal(t, num.Eval(api.BF16, num.Scheme{Op: api.Prod, Order: num.Balanced}, in), num.Load(api.BF16, mem[2][0].Dst.Payload()[2*i:]))
+		}
+	}
+	// Different calls are a mismatch, and the team ends.
+	mem := memoryOf(&call, value)
+	members := team.Members()
+	var pending []api.Pending
+	for r, m := range members {
+		c := call
+		if r == 2 {
+			c.Op = api.Min
+		}
+		p, err := m.Start(c, mem[r])
+		require.NoError(t, err)
+		pending = append(pending, p)
+	}
+	_, err = pending[0].Wait(t.Context())
+	require.ErrorIs(t, err, api.ErrMismatch)
+	_, err = members[1].Start(call, mem[1])
+	require.ErrorIs(t, err, api.ErrAborted)
+}
+
+// TestFaults: a rank that fails or stops anywhere ends the call on every rank
+// by a deadline, with that rank named, and the team stays dead.
+func TestFaults(t *testing.T) {
+	call := api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: 3, Count: 1001}
+	value := func(rank int, i int64) uint64 { return 0x3F80 }
+	for step := 0; ; step++ {
+		team, err := sim.New(tandemnvls.Family{}).Open(t.Context(), specOf(map[string]string{"ctas": "2"}), api.TeamConfig{Ranks: 3})
+		require.NoError(t, err)
+		team.(*sim.Team).Schedule(machine.Options{Inject: []machine.Injection{{Rank: 1, Step: step, Harm: machine.Stop}}})
+		mem := memoryOf(&call, value)
+		_, err = api.Run(t.Context(), team, call, mem)
+		if err == nil {
+			require.Greater(t, step, 20, "the rank ended before it could be stopped")
+			return
+		}
+		var aborted *api.Aborted
+		require.ErrorAs(t, err, &aborted)
+		require.Equal(t, 1, aborted.Cause, "step %d", step)
+		_, err = team.Members()[0].Start(call, mem[0])
+		require.ErrorIs(t, err, api.ErrAborted)
+		require.Less(t, step, 1000)
+	}
+}
+
+// TestEverySynchronisationMatters: without the wait, or without the proxy fences,
+// of any synchronisation but the one at the end the machine finds a race.
+func TestEverySynchronisationMatters(t *testing.T) {
+	for _, c := range []api.Collective{api.AllReduce, api.ReduceScatter, api.AllGather} {
+		call := api.Call{Collective: c, DType: api.BF16, Ranks: 2, Count: 1000}
+		if c.Reduces() {
+			call.Op = api.Sum
+		}
+		spec := specOf(map[string]string{"stage": "1024", "ctas": "1"})
+		session, err := tandemnvls.Family{}.Open(spec, api.TeamConfig{Ranks: 2})
+		require.NoError(t, err)
+		plan, err := tandemnvls.Family{}.Plan(spec, call)
+		require.NoError(t, err)
+		program, err := session.Program(plan)
+		require.NoError(t, err)
+		// A schedule in which the peer is ahead can hide what is missing.
+		broken := func(p machine.Program) (err error) {
+			for seed := uint64(0); err == nil && seed < 60; seed++ {
+				mem := memoryOf(&call, func(int, int64) uint64 { return 0x3F80 })
+				_, err = machine.New(machine.Config{Ranks: 2}).Run(p, mem, machine.Options{Seeded: true, Seed: seed})
+			}
+			return err
+		}
+		require.NoError(t, broken(program))
+		var waits []int
+		for i := range program.Len(0, 0) {
+			var s machine.Step
+			if program.Step(&s, 0, 0, i); s.Kind == machine.Wait {
+				waits = append(waits, i)
+			}
+		}
+		require.Greater(t, len(waits), 4, "several chunks")
+		last := len(waits) - 1
+		if c == api.ReduceScatter {
+			last-- // nothing follows the one at the end of the last chunk either
+		}
+		first := 0
+		if c == api.AllGather {
+			first++ // the entry: nothing of this call was written before it
+		}
+		for _, i := range waits[first:last] {
+			var race *machine.Race
+			require.ErrorAs(t, broken(machine.Without(machine.Without(program, 0, 0, i), 1, 0, i)), &race, "%s: no wait at %d", c.Name(), i)
+			unfenced := program
+			for rank := range 2 {
+				unfenced = machine.Without(machine.Without(unfenced, rank, 0, i-2), rank, 0, i+1)
+			}
+			require.ErrorAs(t, broken(unfenced), &race, "%s: no fences around %d", c.Name(), i)
+		}
+	}
+}
