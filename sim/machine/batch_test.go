@@ -47,7 +47,11 @@ func drawBatch(t *rapid.T, ranks int, spaces []Space) []Step {
 			steps = append(steps, s)
 		}
 	}
-	return steps
+	var fenced []Step // so that accesses by one address follow those by the other
+	for _, s := range steps {
+		fenced = append(fenced, s, Step{Kind: Fence, Order: AcqRel, Alias: true, Peer: Nobody})
+	}
+	return fenced
 }
 
 // batchMemories are memories in which source and destination may be one.
@@ -71,7 +75,7 @@ func batchMemories(ranks int, inPlace bool) []api.Memory {
 // Batches leave the same bytes everywhere as the steps in the order of the
 // schedule, whatever depends on what.
 func TestBatchesAgainstTheOrder(t *testing.T) {
-	batched, copies := 0, 0
+	batched, copies, multicast := 0, 0, 0
 	check(t, 20, func(t *rapid.T) {
 		const ranks = 3
 		inPlace := rapid.Bool().Draw(t, "one buffer")
@@ -105,10 +109,62 @@ func TestBatchesAgainstTheOrder(t *testing.T) {
 			if int(mv.root) != i {
 				copies++
 			}
+			if mv.dst.Rank == All {
+				multicast++
+			}
 		}
 	})
 	require.Positive(t, batched)
 	require.Positive(t, copies)
+	require.Positive(t, multicast)
+}
+
+// A result is copied over what its root loads while it is still loaded, and over
+// what an earlier move of the batch loads: both must come to see what was there.
+func TestBatchesOverwriteSources(t *testing.T) {
+	const n = 3 << 17 // more than what is copied at a time
+	image := func(addr uint64, seed int) api.Image {
+		b := make([]byte, 2*n)
+		for i := range b {
+			b[i] = byte(i*i>>3 + i + seed)
+		}
+		return api.Image{Bytes: b, Addr: addr}
+	}
+	for name, steps := range map[string][]Step{
+		"shifted": {
+			sum(User(1, Dst, 0, 0), n, User(0, Src, 0, 0), User(1, Src, 0, 0)),
+			cp(User(0, Src, 0, 64), User(1, Dst, 0, 0), n),
+		},
+		"loaded before": {
+			cp(User(1, Dst, 0, n), User(1, Src, 0, 0), n),
+			sum(User(0, Dst, 0, 0), n, User(0, Src, 0, 64), User(1, Src, 0, 0)),
+			cp(User(1, Src, 0, 0), User(0, Dst, 0, 0), n),
+		},
+		"in place": {
+			sum(User(0, Dst, 0, 0), n, User(0, Src, 0, 0), User(1, Src, 0, 0)),
+			cp(User(1, Src, 0, 0), User(0, Dst, 0, 0), n),
+			cp(User(1, Dst, 0, 0), User(1, Src, 0, 0), n),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mems [2][]api.Memory
+			for i := range mems {
+				for r := range 2 {
+					mems[i] = append(mems[i], api.Memory{{Src: image(api.SrcBase, r), Dst: image(api.DstBase, 7*r)}})
+				}
+				p := each(Needs{}, 2, func(int) []Step { return nil })
+				p.steps[0][0] = steps
+				m := newTest(2)
+				m.inOrder = i == 1
+				_, err := m.Run(p, mems[i], Options{})
+				require.NoError(t, err)
+			}
+			for r := range 2 {
+				require.True(t, bytes.Equal(mems[1][r][0].Src.Bytes, mems[0][r][0].Src.Bytes), "source of %d", r)
+				require.True(t, bytes.Equal(mems[1][r][0].Dst.Bytes, mems[0][r][0].Dst.Bytes), "destination of %d", r)
+			}
+		})
+	}
 }
 
 // A two-shot all-reduce is one job: shares reduced by their ranks and read by all
