@@ -1,6 +1,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ type benchCmd struct {
 	Unchanged string `placeholder:"NAMES" help:"Collectives or specs whose times must be those of --against: exit code 1 if not."`
 	Within    string `default:"5" placeholder:"PCT" help:"By how many percent they may differ."`
 	Note      string `placeholder:"TEXT" help:"Is written into the report."`
-	Output    string `short:"o" placeholder:"FILE.json" help:"The report, with all samples. A file that exists is not written to."`
+	Output    string `short:"o" placeholder:"FILE.json" help:"The report, with all samples; packed as .json.gz. A file that exists is not written to."`
 	NoColor   bool   `help:"No colours; also NO_COLOR and a pipe."`
 }
 
@@ -103,7 +104,14 @@ func fields(list string) []string {
 // write puts the report into its file and the tables onto standard output.
 func (c *benchCmd) write(a *app, rep *bench.Report) error {
 	if c.Output != "" {
-		if err := writeFile(c.Output, rep.Write); err != nil {
+		write := rep.Write
+		if strings.HasSuffix(c.Output, ".gz") {
+			write = func(w io.Writer) error {
+				z := gzip.NewWriter(w)
+				return errors.Join(rep.Write(z), z.Close())
+			}
+		}
+		if err := writeFile(c.Output, write); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,6 +140,11 @@ func TestBenchCommand(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, validate("bench", string(text)))
 
+	packed := file + ".gz"
+	require.Equal(t, exitHolds, timeOn(clockwork{}, "hw:steady", "--bytes=1KiB", "--samples=3", "-o", packed).code)
+	_, err = bench.Read(packed)
+	require.NoError(t, err)
+
 	again := timeOn(clockwork{}, "hw:steady", "-o", file)
 	requireRefused(t, again, "not written over")
 	kept, err := os.ReadFile(file)
@@ -245,13 +249,11 @@ func TestPlotCommand(t *testing.T) {
 
 // TestStoredReports: what is committed reads, keeps its schema and can be drawn.
 func TestStoredReports(t *testing.T) {
-	files, err := filepath.Glob("testdata/bench/*.json")
+	files, err := filepath.Glob("testdata/bench/*.json.gz")
 	require.NoError(t, err)
 	for _, f := range files {
-		text, err := os.ReadFile(f)
+		text, err := bench.Bytes(f)
 		require.NoError(t, err)
-		var v any
-		require.NoError(t, json.Unmarshal(text, &v))
 		require.NoError(t, validate("bench", string(text)), f)
 		got := compare("bench", "file:"+f)
 		require.Equal(t, exitHolds, got.code, got.stderr)

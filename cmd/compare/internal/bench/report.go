@@ -1,10 +1,13 @@
 package bench
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"example.com/tandem/api"
 )
@@ -119,30 +122,68 @@ type Crossover struct {
 	Beyond int64  `json:"beyond"` // the first size measured beyond
 }
 
-// Write writes the report as JSON.
+// Write writes the report as JSON, a line for each row.
 func (r *Report) Write(w io.Writer) error {
-	b, err := json.MarshalIndent(r, "", " ")
+	head := *r
+	head.Rows = []Row{}
+	b, err := json.MarshalIndent(&head, "", " ")
 	if err != nil {
 		return fmt.Errorf("cannot write the report as JSON: %w", err)
 	}
-	_, err = w.Write(append(b, '\n'))
+	before, after, _ := bytes.Cut(b, []byte(`"rows": []`))
+	var out bytes.Buffer
+	out.Write(before)
+	out.WriteString(`"rows": [`)
+	for i := range r.Rows {
+		row, err := json.Marshal(&r.Rows[i])
+		if err != nil {
+			return fmt.Errorf("cannot write the report as JSON: %w", err)
+		}
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString("\n  ")
+		out.Write(row)
+	}
+	out.WriteByte(']')
+	out.Write(append(after, '\n'))
+	_, err = w.Write(out.Bytes())
 	return err
 }
 
 // maxReport bounds what is read of a report.
 const maxReport = 256 << 20
 
+// Bytes reads a file, and unpacks it where its name ends in .gz.
+func Bytes(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var in io.Reader = f
+	if strings.HasSuffix(name, ".gz") {
+		if in, err = gzip.NewReader(f); err != nil {
+			return nil, err
+		}
+	}
+	b, err := io.ReadAll(io.LimitReader(in, maxReport+1))
+	if err == nil && len(b) > maxReport {
+		err = fmt.Errorf("more than the %d bytes that a report may have", maxReport)
+	}
+	return b, err
+}
+
 // Read reads a report that Write wrote.
 func Read(name string) (*Report, error) {
 	bad := func(reason string) error {
 		return &api.InvalidError{Field: "report", Value: name, Reason: reason, Hint: "compare bench writes reports with -o"}
 	}
-	f, err := os.Open(name)
+	text, err := Bytes(name)
 	if err != nil {
 		return nil, bad(err.Error())
 	}
-	defer f.Close()
-	d := json.NewDecoder(io.LimitReader(f, maxReport))
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	var r Report
 	if err := d.Decode(&r); err != nil {

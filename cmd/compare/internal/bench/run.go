@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -226,7 +227,7 @@ func (k *course) finish() Row {
 			if k.gaps != nil {
 				us -= k.gaps[r]
 			}
-			per = append(per, us/float64(row.Calls))
+			per = append(per, round(us/float64(row.Calls)))
 		}
 		row.RankSamples = append(row.RankSamples, per)
 	}
@@ -239,6 +240,9 @@ func (k *course) finish() Row {
 	}
 	return row
 }
+
+// round keeps a tenth of a nanosecond, which no event tells.
+func round(us float64) float64 { return math.Round(us*1e4) / 1e4 }
 
 // summarise computes what follows from the samples.
 func (r *Row) summarise() {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -42,8 +41,6 @@ type Select struct {
 	Reference   string
 }
 
-const maxFile = 256 << 20
-
 // kindRL is the kind of RL-Kernel's reports.
 const kindRL = "deterministic_collectives_benchmark"
 
@@ -52,14 +49,7 @@ func Load(name string, sel Select) ([]Source, error) {
 	bad := func(reason string) error {
 		return &api.InvalidError{Field: "report", Value: name, Reason: reason, Hint: "a report of compare bench, or of RL-Kernel's benchmark"}
 	}
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, bad(err.Error())
-	}
-	if info.Size() > maxFile {
-		return nil, bad(fmt.Sprintf("%d bytes are more than a report has", info.Size()))
-	}
-	text, err := os.ReadFile(name)
+	text, err := bench.Bytes(name)
 	if err != nil {
 		return nil, bad(err.Error())
 	}
