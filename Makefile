@@ -2,13 +2,16 @@
 # matter.
 GO ?= go
 
-.PHONY: build test test-exhaustive bench fmt lint kernels kernels-check test-gpu bench-gpu
+.PHONY: build test test-ptx test-exhaustive bench fmt lint kernels kernels-check test-gpu bench-gpu gpu-bundle accept-gpu
 
 build: ## the command, as ./compare
 	$(GO) build -o compare ./cmd/compare
 
 test: ## all tests; under 3 minutes on 2 cores
 	$(GO) test ./...
+
+test-ptx: ## the kernels' whole matrix on the virtual GPU, up to 72 ranks; under 6 minutes on 2 cores
+	TANDEM_PTX=1 $(GO) test -count=1 -timeout 20m -run '^TestPTX(Matrix|Thresholds|ManyRanks)$$' ./cmd/compare
 
 test-exhaustive: ## with every case of the tests that are sampled otherwise; hours are possible
 	TANDEM_EXHAUSTIVE=1 $(GO) test -timeout 0 ./...
@@ -36,3 +39,10 @@ test-gpu: ## all tests, with GPUs; a missing GPU is a failure
 
 bench-gpu: ## the benchmarks on GPUs; compare figures of one run only
 	HW_REQUIRE_GPU=1 $(GO) test -tags gpu -run '^$$' -bench . ./hw/...
+
+gpu-bundle: ## test binaries, compare and a runner for machines without Go: .bin/tandem-gpu-ARCH.tar.gz; ARCH=arm64 needs a cross compiler
+	GO="$(GO)" hw/bundle/build.sh $(ARCH)
+
+accept-gpu: ## what hw is held to, on the GPUs here, a line for each point; under 8 minutes
+	GO="$(GO)" hw/bundle/build.sh
+	.bin/tandem-gpu-$$($(GO) env GOHOSTARCH)/run.sh accept
