@@ -26,7 +26,7 @@ func TestGPUConformance(t *testing.T) {
 	b := hw.New("hw", d)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	c := &conform{backend: b, variants: []string{"", "?path=direct&avg=premul", "?path=two_shot", "?buffers=staged&nan=propagate", "?ctas=3&mode=f32"},
-		ranks: []int{1, 2, 3, 4, 8}, maxBytes: 4 << 20, atLeast: 50000, rounds: 9, workers: runtime.GOMAXPROCS(0),
+		ranks: []int{1, 2, 3, 4, 8}, maxBytes: 4 << 20, atLeast: 50000, rounds: 4, workers: runtime.GOMAXPROCS(0),
 		repeats: 100, sample: 60, steps: 400,
 		hinder: func(team api.Team, late *tandem.Fault) { team.(*host.Team).Engine().(*tandem.Engine).Inject(late) }}
 	if testing.Short() {

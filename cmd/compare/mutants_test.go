@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
@@ -146,6 +149,9 @@ func (l *lab) specimens(t testing.TB, list []mutants.Mutant) (out []specimen) {
 	l.learn(t, list)
 	for i := range list {
 		m := &list[i]
+		if l.alone {
+			m.Whole = false // kernel by kernel, too
+		}
 		where, err := m.Kernels(kernels.Tandem)
 		require.NoError(t, err)
 		var reached []specimen
@@ -164,7 +170,13 @@ func (l *lab) specimens(t testing.TB, list []mutants.Mutant) (out []specimen) {
 			t.Errorf("no trial of mutant %q uses a kernel in which it is: %v", m.Name, where)
 			continue
 		}
-		if !l.every {
+		switch {
+		case l.every:
+		case l.alone: // what is soonest compiled
+			reached = []specimen{slices.MinFunc(reached, func(a, b specimen) int {
+				return len(mutants.Alone(kernels.Tandem, a.kernel)) - len(mutants.Alone(kernels.Tandem, b.kernel))
+			})}
+		default:
 			reached = reached[i%len(reached):][:1]
 		}
 		out = append(out, reached...)
@@ -360,14 +372,39 @@ func (l *lab) excuse(t testing.TB, s *specimen) string {
 	return ""
 }
 
+// compile loads all modules side by side, so that a driver that keeps what it
+// compiled has it when the trials come.
+func (l *lab) compile(t *testing.T, list []specimen) {
+	start := time.Now()
+	d, done := l.open(func(text []byte) []byte { return text })
+	c, err := d.Devices()[0].Open()
+	require.NoError(t, err)
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range list {
+		all.Go(func() error {
+			m, err := c.LoadModule("mutant", mutants.Alone(list[i].Apply(kernels.Tandem, list[i].kernel), list[i].kernel))
+			if err != nil {
+				return err
+			}
+			return m.Unload()
+		})
+	}
+	require.NoError(t, errors.Join(all.Wait(), c.Close(), done()))
+	t.Logf("%d modules were compiled in %v", len(list), time.Since(start).Round(time.Second/10))
+}
+
 // table runs the list, prints who caught what and counts.
 func (l *lab) table(t *testing.T, list []mutants.Mutant) (all, caught int) {
 	var rows []string
 	var showed []mutants.Trial
 	checked := 0
 	specimens := l.specimens(t, list)
+	if l.alone {
+		l.compile(t, specimens)
+	}
 	for i := range specimens {
-		s := &specimens[i]
+		s, start := &specimens[i], time.Now()
 		check := "-"
 		if p := ptxcheck.Check(s.Apply(kernels.Tandem, s.kernel)); len(p) > 0 {
 			check, checked = "caught", checked+1
@@ -381,9 +418,9 @@ func (l *lab) table(t *testing.T, list []mutants.Mutant) (all, caught int) {
 			t.Errorf("%s mutant %q was not caught by %s", s.Kind, s, l.name)
 			how = "NOT CAUGHT"
 		}
-		rows = append(rows, fmt.Sprintf("%-14s  %-46s  %-6s  %.150s", s.Kind, s, check, how))
+		rows = append(rows, fmt.Sprintf("%-14s  %-46s  %-6s  %4.1f s  %.150s", s.Kind, s, check, time.Since(start).Seconds(), how))
 	}
-	t.Logf("who caught what: %d mutants in %d places, %d by the check of the PTX, %d by %s\n%-14s  %-46s  %-6s  %s\n%s",
+	t.Logf("who caught what: %d mutants in %d places, %d by the check of the PTX, %d by %s\n%-14s  %-46s  %-6s  time    %s\n%s",
 		len(list), len(specimens), checked, len(showed), l.name, "kind", "mutant", "check", l.name, strings.Join(rows, "\n"))
 	l.sound(t, showed)
 	return len(specimens), len(showed)

@@ -93,8 +93,9 @@ func TestRandomCalls(t *testing.T) {
 		for i, text := range specs {
 			t.Run(fmt.Sprintf("%d ranks/%s", ranks, text), func(t *testing.T) {
 				team, c := open(t, m, text, ranks, 2*time.Second, time.Second)
-				ok, failed := 0, 0
-				for k := range calls(t, 300) {
+				j := newJury(t)
+				n := calls(t, 300)
+				for k := range n {
 					call := randomCall(seeded(uint64(k*1000+i*100+ranks)), ranks, 24<<10)
 					if c.mode == modeF32 && c.admit(&call) != nil {
 						call.Mode = modeNode
@@ -102,19 +103,13 @@ func TestRandomCalls(t *testing.T) {
 							call.Mode = ""
 						}
 					}
-					if err := try(context.Background(), team, c, call, seeded(uint64(k))); err != nil {
-						failed++
-						if failed <= 4 {
-							t.Errorf("%v", err)
-						}
-						if failed > 40 {
-							return
-						}
-						continue
-					}
-					ok++
+					mem, before := prepared(&call, seeded(uint64(k)))
+					_, err := api.Run(context.Background(), team, call, mem)
+					require.NoErrorf(t, err, "%s", call)
+					j.judge(*c, call, before, mem, fmt.Sprint("call ", k))
 				}
-				t.Logf("%d calls right, %d wrong", ok, failed)
+				j.verdict()
+				t.Logf("%d calls right", n)
 			})
 		}
 	}

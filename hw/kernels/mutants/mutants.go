@@ -179,9 +179,9 @@ func meetings() []Trial {
 }
 
 // entries are trials in which a rank comes late with new data to a call like the
-// one before, by every path.
+// one before, or comes and sends late, by every path.
 func entries() []Trial {
-	return lately([]string{"push", "direct"}, []tandem.Step{tandem.StepEntry}, 4, 2000)
+	return lately([]string{"push", "direct"}, []tandem.Step{tandem.StepEntry, tandem.StepHeader}, 4, 2000)
 }
 
 // mismatches are trials in which one rank makes another call.
