@@ -227,8 +227,10 @@ func (d *rlDuel) judge(ctx context.Context, c rlCase, m rlModel) error {
 		}
 		d.refused++
 		return nil
-	case m.err != nil || err != nil:
-		return fmt.Errorf("%s: simulator %v, device side %w", c, m.err, err)
+	case m.err != nil:
+		return fmt.Errorf("%s: simulator: %w", c, m.err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", c, err)
 	}
 	for r, lanes := range got {
 		for i, l := range lanes {
