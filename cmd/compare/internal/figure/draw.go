@@ -85,7 +85,10 @@ func (p *Pair) panel() (*plot.Plot, error) {
 	f := plot.New()
 	b, a := &p.Before, &p.After
 	f.Title.Text = strings.TrimSuffix(fmt.Sprintf("%s, %s, %d x %s, %s, %s", a.Collective, a.DType, a.World, a.GPU, a.Launch, a.Note), ", ")
-	f.Title.TextStyle.Font.Size = vg.Points(9)
+	f.Title.TextStyle.Font.Size, f.Legend.TextStyle.Font.Size = vg.Points(9), vg.Points(8)
+	for _, a := range []*plot.Axis{&f.X, &f.Y} {
+		a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size = vg.Points(9), vg.Points(7.5)
+	}
 	f.X.Label.Text, f.Y.Label.Text = "bytes of a rank", "us a call, slowest rank"
 	f.X.Scale, f.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	f.X.Tick.Marker, f.Y.Tick.Marker = plot.TickerFunc(byteTicks), plot.TickerFunc(timeTicks)
@@ -94,7 +97,10 @@ func (p *Pair) panel() (*plot.Plot, error) {
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xe4}, color.Gray{0xe4}
 	f.Add(grid)
 	before, after := beforeLine, afterLine
-	if a.Label != b.Label {
+	switch {
+	case a.File == b.File && a.Label != b.Label:
+		before.name, after.name = b.Label, a.Label
+	case a.Label != b.Label:
 		before.name, after.name = "before: "+b.Label, "after: "+a.Label
 	}
 	if err := add(f, before, b.Rows, func(r Row) float64 { return r.Us }); err != nil {

@@ -124,6 +124,9 @@ func ofBench(r *bench.Report, sel Select) ([]Source, error) {
 	if reference == "" && spec != defaultReference && slices.Contains(r.Specs, defaultReference) {
 		reference = defaultReference
 	}
+	if reference == spec {
+		reference = ""
+	}
 	if reference != "" && !slices.Contains(r.Specs, reference) {
 		return nil, fmt.Errorf("it has no times of the reference %q, but of %v", reference, r.Specs)
 	}
