@@ -55,7 +55,7 @@ func (t *Team) Launches(kernel string, a Args, cast func(g int) (src, dst uint64
 			own.Cast[ObjectSource], own.Cast[ObjectTarget] = cast(i)
 		}
 		args := new(gpu.Args).Struct(t.pack(&own, i), 8)
-		step[i] = gpu.Launch{Function: t.functions[i][kernel], Grid: gpu.Dim3{X: uint32(a.Blocks * len(t.local[i]))}, Block: gpu.Dim3{X: Threads}, Cooperative: true, Args: args, Ranks: t.local[i]}
+		step[i] = gpu.Launch{Function: t.functions[i][kernel], Grid: gpu.Dim3{X: uint32(a.Blocks * len(t.local[i]))}, Block: gpu.Dim3{X: uint32(t.o.Choice.Threads)}, Cooperative: true, Args: args, Ranks: t.local[i]}
 	}
 	return host.Bound{step}
 }

@@ -8,7 +8,7 @@ import "encoding/binary"
 const (
 	MaxRanks  = 72
 	MaxBlocks = 64
-	Threads   = 256 // a block
+	Threads   = 256 // a block, at most
 	peerSlots = 128
 )
 

@@ -17,16 +17,18 @@ func Params() []api.Param {
 		{Name: "seed", Default: "0", Values: "0..2^64-1", Help: "of dir=seeded"},
 		{Name: "window", Default: "on", Values: "on|off", Help: "on: sums lose what a Blackwell switch was seen to lose far below their largest term; off: they are exact until rounded. Emulated multicast only"},
 		{Name: "gpus", Default: "auto", Values: fmt.Sprintf("auto|1..%d", MaxRanks), Help: "GPUs that the ranks share; multicast=on has one for each rank"},
+		{Name: "threads", Default: strconv.Itoa(Threads), Values: fmt.Sprintf("32..%d, a multiple of 32", Threads), Help: "threads of a block; fewer are faster on a virtual GPU. Never changes bits"},
 		{Name: "deadline_scale", Default: "1", Values: "1..1000", Help: "factor on both deadlines, for sanitizers and debuggers"},
 	}
 }
 
 // Choice is Params, read.
 type Choice struct {
-	Native bool
-	Fabric Fabric
-	GPUs   int // 0: as many as there are, at most one a rank
-	Scale  int
+	Native  bool
+	Fabric  Fabric
+	GPUs    int // 0: as many as there are, at most one a rank
+	Threads int // of a block
+	Scale   int
 }
 
 var directions = []string{"rne", "rz", "away", "seeded"}
@@ -51,6 +53,8 @@ func (c *Choice) Set(name, value string) (known, ok bool) {
 		return true, value == "on" || value == "off"
 	case "gpus":
 		return true, value == "auto" || number(value, MaxRanks, &c.GPUs)
+	case "threads":
+		return true, number(value, Threads, &c.Threads) && c.Threads%32 == 0
 	case "deadline_scale":
 		return true, number(value, 1000, &c.Scale)
 	}
@@ -64,7 +68,9 @@ func number(text string, most int, to *int) bool {
 }
 
 // Default is the choice where nothing is set.
-func Default() Choice { return Choice{Fabric: Fabric{Dir: Seeded, Window: true}, Scale: 1} }
+func Default() Choice {
+	return Choice{Fabric: Fabric{Dir: Seeded, Window: true}, Threads: Threads, Scale: 1}
+}
 
 // Read reads the parameters of a spec: those of Params into c, others by own,
 // which is like [Choice.Set]. all lists both, for errors.

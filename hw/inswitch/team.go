@@ -168,7 +168,7 @@ func (t *Team) load() error {
 			if err != nil {
 				return err
 			}
-			per, err := f.BlocksPerSM(Threads, 0)
+			per, err := f.BlocksPerSM(t.o.Choice.Threads, 0)
 			if err != nil {
 				return err
 			}

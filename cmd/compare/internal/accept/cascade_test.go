@@ -58,7 +58,7 @@ var cascadeForms = []form{
 
 // truncatedSum is the model of a Blackwell switch that rounds 16-bit sums toward
 // zero.
-func truncatedSum(d num.DType, in []uint64) uint64 {
+func truncatedSum(d num.DType, in []uint64, _ uint64) uint64 {
 	c := nvlsmodel.Config{Fabric: nvlsmodel.NVLink5, Dir: nvlsmodel.RZ}
 	m, err := c.Model(d, api.Sum, true)
 	if err != nil {
@@ -73,7 +73,7 @@ func TestCascadeSmall(t *testing.T) {
 		for i, version := range cascade.Versions()[:2] {
 			for _, ranks := range []int{2, 4} {
 				t.Run(fmt.Sprintf("%s/%s/%d", f.name, version, ranks), func(t *testing.T) {
-					r := newRig(t, f.options(ranks), "ptx:cascade@"+version+"?"+f.params, ranks)
+					r := newRig(t, f.options(ranks), "ptx:cascade@"+version+"?threads=32&"+f.params, ranks)
 					defer r.close()
 					for n, call := range smallCascades(ranks) {
 						if testing.Short() && (n+i)%3 != 0 {

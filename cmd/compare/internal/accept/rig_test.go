@@ -12,8 +12,6 @@ import (
 	"example.com/tandem/api/gpu"
 	"example.com/tandem/api/num"
 	"example.com/tandem/hw"
-	"example.com/tandem/hw/cascade"
-	"example.com/tandem/hw/nvls"
 	"example.com/tandem/sim/ptx"
 )
 
@@ -31,21 +29,12 @@ type rig struct {
 	team    api.Team
 }
 
-// extra are the implementations under test.
-func extra() []hw.Implementation {
-	all := []hw.Implementation{{Describe: nvls.Describe, Open: nvls.Open}}
-	for _, v := range cascade.Versions() {
-		all = append(all, hw.Implementation{Describe: func() api.Implementation { return cascade.Describe(v) }, Open: cascade.Open})
-	}
-	return all
-}
-
 func newRig(t *testing.T, o ptx.Options, spec string, ranks int) *rig {
 	for _, name := range []string{"NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS", "TORCH_SYMM_MEM_DISABLE_MULTICAST"} {
 		t.Setenv(name, "")
 	}
 	r := &rig{t: t, driver: ptx.Open(o)}
-	r.backend = hw.New("ptx", r.driver, extra()...)
+	r.backend = hw.New("ptx", r.driver)
 	s, err := api.ParseSpec(spec)
 	require.NoError(t, err)
 	r.team, err = r.backend.Open(t.Context(), s, api.TeamConfig{Ranks: ranks})

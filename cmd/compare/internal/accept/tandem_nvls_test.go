@@ -96,7 +96,7 @@ var forms = []form{
 
 // nearestSum is the arithmetic of the virtual switch: the exact sum, to nearest
 // even, without -0.
-func nearestSum(d num.DType, in []uint64) uint64 {
+func nearestSum(d num.DType, in []uint64, _ uint64) uint64 {
 	call := api.Call{DType: d, Op: api.Sum}
 	return exact(&call, num.NearestEven)(in, 0)
 }
@@ -108,7 +108,7 @@ func TestCellsOfTheSwitch(t *testing.T) {
 	for _, f := range forms {
 		for _, ranks := range []int{2, 3, 4, 8} {
 			t.Run(fmt.Sprintf("%s/%d", f.name, ranks), func(t *testing.T) {
-				r := newRig(t, f.options(ranks), "ptx:tandem-nvls?ctas=1&dir=rne&"+f.params, ranks)
+				r := newRig(t, f.options(ranks), "ptx:tandem-nvls?threads=32&ctas=1&dir=rne&"+f.params, ranks)
 				defer r.close()
 				step := map[int]int{2: 1, 3: 7, 4: 11, 8: 25}[ranks]
 				if testing.Short() {
@@ -140,7 +140,7 @@ func cellCall(k api.Collective, c cell, ranks int, n uint64) (api.Call, uint64, 
 // rounds, and f32 and f64 as ever.
 func TestDirections(t *testing.T) {
 	for dir, last := range map[string]num.Rounding{"rz": num.TowardZero, "away": num.AwayFromZero} {
-		r := newRig(t, ptx.Options{Devices: 2}, "ptx:tandem-nvls?window=off&ctas=1&dir="+dir, 3)
+		r := newRig(t, ptx.Options{Devices: 2}, "ptx:tandem-nvls?threads=32&window=off&ctas=1&dir="+dir, 3)
 		for n, d := range []api.DType{api.BF16, api.F16, api.F32, api.F64} {
 			for style := range styles {
 				call := api.Call{Collective: api.AllReduce, DType: d, Op: api.Sum, Ranks: 3, Count: 100}
@@ -156,7 +156,7 @@ func TestDirections(t *testing.T) {
 func TestSeeded(t *testing.T) {
 	config := nvlsmodel.Config{Fabric: nvlsmodel.NVLink5, Seed: 7}
 	for _, ranks := range []int{2, 5} {
-		r := newRig(t, ptx.Options{Devices: 2}, "ptx:tandem-nvls?ctas=1&seed=7", ranks)
+		r := newRig(t, ptx.Options{Devices: 2}, "ptx:tandem-nvls?threads=32&ctas=1&seed=7", ranks)
 		for n, d := range []api.DType{api.BF16, api.F16, api.F32, api.F64} {
 			m, err := config.Model(d, api.Sum, true)
 			require.NoError(t, err)

@@ -1,0 +1,220 @@
+package accept
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"example.com/tandem/api"
+	"example.com/tandem/api/gpu"
+	"example.com/tandem/conformance"
+	"example.com/tandem/conformance/vectors"
+)
+
+// Options are what Run needs.
+type Options struct {
+	// HW executes the kernels, Sim their model.
+	HW, Sim api.Backend
+	Driver  gpu.Driver
+	// Params are added to the specs of kernels, as "multicast=on".
+	Params string
+	// Scaled shortens the long rows, for a virtual machine.
+	Scaled bool
+	// Dir is where the vectors go; "" is nowhere.
+	Dir string
+	Out io.Writer
+	// Getenv is read for the switches of multicast.
+	Getenv func(string) string
+}
+
+// Result is one row on the kernels.
+type Result struct {
+	Row
+	Unwritten [2]int64 // of rank 0, before and after
+	MS        [2]float64
+	Problem   string // "" where all bits and all holes are the model's
+}
+
+// Summary is how it went.
+type Summary struct {
+	Rows       []Result
+	Neighbours int
+	Nvls       int
+	Problems   []string
+}
+
+// Run does all of it. The error is of what could not be tried at all; what was
+// tried and is wrong is in Summary.Problems.
+func Run(ctx context.Context, o Options) (*Summary, error) {
+	o.preflight()
+	s := &Summary{}
+	bundle, err := newBundle(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := Rows(o.Scaled)
+	if err != nil {
+		return nil, err
+	}
+	var runner conformance.Runner
+	defer runner.Close(context.WithoutCancel(ctx))
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.Call.Ranks, b.Call.Ranks) })
+	for _, r := range rows {
+		s.Rows = append(s.Rows, Result{Row: r})
+	}
+	for i, version := range []string{"2dca770", "pr131"} {
+		for k := range s.Rows {
+			if err := o.row(ctx, &runner, bundle, version, i, &s.Rows[k]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s.table(&o)
+	if err := s.neighbours(ctx, &runner, &o); err != nil {
+		return nil, err
+	}
+	if err := s.nvls(ctx, &runner, &o); err != nil {
+		return nil, err
+	}
+	for _, r := range s.Rows {
+		if r.Problem != "" {
+			s.Problems = append(s.Problems, r.Problem)
+		}
+	}
+	fmt.Fprintf(o.Out, "%d rows before and after, %d neighbours, %d calls of tandem-nvls: %d problems\n", len(s.Rows), s.Neighbours, s.Nvls, len(s.Problems))
+	return s, bundle.close()
+}
+
+// spec parses "implementation" on a backend, with parameters.
+func spec(b api.Backend, implementation, params string) (conformance.Side, error) {
+	text := b.Name() + ":" + implementation
+	if params != "" {
+		text += "?" + params
+	}
+	s, err := api.ParseSpec(text)
+	return conformance.Side{Backend: b, Spec: s}, err
+}
+
+// pair records a call on kernels and model.
+func pair(ctx context.Context, r *conformance.Runner, o *Options, kernels, model string, call api.Call) (got, want *vectors.Row, took time.Duration, err error) {
+	hw, err := spec(o.HW, kernels, o.Params)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	sim, err := spec(o.Sim, model, "")
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	if got, err = r.Record(ctx, hw, call); err != nil {
+		return nil, nil, 0, fmt.Errorf("%v: %w", hw.Spec, err)
+	}
+	if want, err = r.Record(ctx, sim, call); err != nil {
+		return nil, nil, 0, fmt.Errorf("%v: %w", sim.Spec, err)
+	}
+	return got, want, took, nil
+}
+
+// differs says how two rows differ; "" if no bit does.
+func differs(got, want *vectors.Row) string {
+	if got.Fault != nil || want.Fault != nil {
+		return fmt.Sprintf("fault %v, the model's %v", got.Fault, want.Fault)
+	}
+	for rank := range want.Hash {
+		switch {
+		case got.Unwritten[rank] != nil && want.Unwritten[rank] != nil && *got.Unwritten[rank] != *want.Unwritten[rank]:
+			return fmt.Sprintf("rank %d: %d unwritten, the model leaves %d", rank, *got.Unwritten[rank], *want.Unwritten[rank])
+		case got.GuardHits[rank] != 0:
+			return fmt.Sprintf("rank %d: %d guard bytes were overwritten", rank, got.GuardHits[rank])
+		case got.Hash[rank] != want.Hash[rank]:
+			return fmt.Sprintf("rank %d: other bits than the model", rank)
+		}
+	}
+	return ""
+}
+
+func (o *Options) row(ctx context.Context, runner *conformance.Runner, b *bundle, version string, i int, r *Result) error {
+	start := o.Driver.Clock().Now()
+	got, want, _, err := pair(ctx, runner, o, "cascade@"+version, "nvshmem@"+version, r.Call)
+	if err != nil {
+		return err
+	}
+	r.MS[i] = (o.Driver.Clock().Now() - start).Seconds() * 1e3
+	if got.Unwritten != nil && got.Unwritten[0] != nil {
+		r.Unwritten[i] = *got.Unwritten[0]
+	}
+	why := differs(got, want)
+	if reported := []int64{r.Before, r.After}[i]; why == "" && !r.Scaled && r.Unwritten[i] != reported {
+		why = fmt.Sprintf("%d unwritten, the pull request has %d", r.Unwritten[i], reported)
+	}
+	if why != "" {
+		r.Problem = fmt.Sprintf("%s: %v: %s", version, &r.Call, why)
+	}
+	return b.add(version, got)
+}
+
+func (s *Summary) check(what string, call api.Call, got, want *vectors.Row) {
+	if why := differs(got, want); why != "" {
+		s.Problems = append(s.Problems, fmt.Sprintf("%s: %v: %s", what, &call, why))
+	}
+}
+
+// neighbours are calls beside the rows, in every version.
+func (s *Summary) neighbours(ctx context.Context, runner *conformance.Runner, o *Options) error {
+	for _, ranks := range []int{2, 4} {
+		for k, version := range []string{"2dca770", "pr131", "pr131-team", "pr131-tail"} {
+			for n, call := range Neighbours(ranks) {
+				if o.Scaled && (n+k)%4 != 0 {
+					continue
+				}
+				got, want, _, err := pair(ctx, runner, o, "cascade@"+version, "nvshmem@"+version, call)
+				if err != nil {
+					return err
+				}
+				s.check(version, call, got, want)
+				s.Neighbours++
+			}
+		}
+	}
+	return nil
+}
+
+// nvls is tandem-nvls on some calls, where the simulator has it.
+func (s *Summary) nvls(ctx context.Context, runner *conformance.Runner, o *Options) error {
+	if !slices.ContainsFunc(o.Sim.Implementations(), func(i api.Implementation) bool { return i.Name == "tandem-nvls" }) {
+		return errors.New("the simulator has no tandem-nvls")
+	}
+	for _, ranks := range []int{2, 4, 8} {
+		if o.Scaled && ranks == 8 {
+			continue
+		}
+		for n, d := range []api.DType{api.BF16, api.F16, api.F32, api.F64, api.U32, api.I64, api.U8} {
+			for _, c := range []api.Collective{api.AllReduce, api.ReduceScatter, api.AllGather} {
+				call := api.Call{Collective: c, DType: d, Op: api.Sum, Ranks: ranks, Count: int64(1000 + 37*n)}
+				if !o.Scaled {
+					call.Count *= 50
+				}
+				if !c.Reduces() {
+					call.Op = api.NoOp
+				}
+				for r := range ranks {
+					call.SrcOffset = append(call.SrcOffset, int64((r+n)%8))
+					call.DstOffset = append(call.DstOffset, int64((3*r+n)%8))
+				}
+				if o.Scaled && n%2 == 1 {
+					continue
+				}
+				got, want, _, err := pair(ctx, runner, o, "tandem-nvls", "tandem-nvls", call)
+				if err != nil {
+					return err
+				}
+				s.check("tandem-nvls", call, got, want)
+				s.Nvls++
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package accept
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"example.com/tandem/api/gpu"
+	"example.com/tandem/conformance/vectors"
+)
+
+// preflight says what the machine is and whether multicast may be used.
+func (o *Options) preflight() {
+	fmt.Fprintf(o.Out, "driver: %s\n", o.Driver.Name())
+	for i, d := range o.Driver.Devices() {
+		v := d.Info()
+		fmt.Fprintf(o.Out, "GPU %d: %s, compute capability %d.%d, %d SMs, multicast attribute %v\n", i, v.Name, v.Major, v.Minor, v.SMs, v.Multicast)
+	}
+	fmt.Fprintf(o.Out, "fabric manager: %s\n", fabricManager())
+	asked := strings.Contains(o.Params, "multicast=on")
+	may := "allowed"
+	if err := gpu.MulticastPolicy(asked, o.Getenv); err != nil {
+		may = err.Error()
+	}
+	fmt.Fprintf(o.Out, "multicast: %s\n", may)
+	form := "emulated"
+	if asked {
+		form = "native"
+	}
+	fmt.Fprintf(o.Out, "kernels: %s; this says nothing of B200 or B300 switches\n", form)
+}
+
+// fabricManager looks for the files of a running fabric manager; nothing is asked
+// of it.
+func fabricManager() string {
+	for _, at := range []string{"/var/run/nvidia-fabricmanager", "/run/nvidia-fabricmanager", "/var/run/nvidia-fabricmanager/nv-fabricmanager.pid"} {
+		if _, err := os.Stat(at); err == nil {
+			return "its files are here"
+		}
+	}
+	return "not seen"
+}
+
+// table prints the rows as the pull request has them.
+func (s *Summary) table(o *Options) {
+	fmt.Fprintf(o.Out, "\n| PEs | nreduce | offset | API | unwritten before | after | PR before | PR after | bits |\n|---|---|---|---|---|---|---|---|---|\n")
+	for _, r := range s.Rows {
+		before, after := fmt.Sprint(r.Before), fmt.Sprint(r.After)
+		if r.Scaled {
+			before, after = fmt.Sprintf("(%s at %d)", before, r.Reported), fmt.Sprintf("(%s)", after)
+		}
+		fmt.Fprintf(o.Out, "| %d | %d | %d | %s | %d | %d | %s | %s | %s |\n", r.Call.Ranks, r.Call.Count, r.Call.SrcOffset.At(0), r.Call.Scope,
+			r.Unwritten[0], r.Unwritten[1], before, after, cmp.Or(r.Problem, "as the model"))
+	}
+	fmt.Fprintln(o.Out)
+}
+
+// bundle is vector files, one a version.
+type bundle struct {
+	dir   string
+	files map[string]*file
+}
+
+type file struct {
+	to  *os.File
+	out *vectors.Writer
+}
+
+func newBundle(dir string) (*bundle, error) {
+	b := &bundle{dir, map[string]*file{}}
+	if dir == "" {
+		return b, nil
+	}
+	return b, os.MkdirAll(dir, 0o755)
+}
+
+// add writes what a version of the cascade left.
+func (b *bundle) add(version string, row *vectors.Row) error {
+	if b.dir == "" {
+		return nil
+	}
+	f := b.files[version]
+	if f == nil {
+		to, err := os.Create(filepath.Join(b.dir, "cascade-"+version+".jsonl"))
+		if err != nil {
+			return err
+		}
+		out, err := vectors.NewWriter(to, vectors.Header{Library: "cascade@" + version, Profile: "nvshmem@" + version, NVLS: true, Hardware: "multicast emulated, or a virtual switch",
+			Environment: map[string]string{"go": runtime.Version(), "goarch": runtime.GOARCH}})
+		if err != nil {
+			return errors.Join(err, to.Close())
+		}
+		f = &file{to, out}
+		b.files[version] = f
+	}
+	return f.out.Write(row)
+}
+
+func (b *bundle) close() error {
+	var errs []error
+	for _, f := range b.files {
+		errs = append(errs, f.out.Close(), f.to.Close())
+	}
+	return errors.Join(errs...)
+}
