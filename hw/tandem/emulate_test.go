@@ -18,7 +18,7 @@ func params() []gpu.Param {
 	for range 8 {
 		a.Uint32(0)
 	}
-	a.Struct(make([]byte, 8*inlineWords), 8).Struct(make([]byte, teamBytes), 8)
+	a.Struct(make([]byte, nearBytes), 8).Struct(make([]byte, 8*inlineWords), 8).Struct(make([]byte, teamBytes), 8)
 	return slices.Clone(a.Spans())
 }
 
@@ -94,7 +94,7 @@ func (e *emulator) launch(d *hwtest.Driver, _ int, l gpu.Launch) {
 			args = append(args, uint64(le.Uint32(b[s.Offset:])))
 		}
 	}
-	raw := b[l.Args.Spans()[13].Offset:]
+	raw := b[l.Args.Spans()[14].Offset:]
 	table := d.Bytes(gpu.Ptr(args[0]))
 	page := d.Bytes(gpu.Ptr(args[0]) - pageTable)
 	if le.Uint64(page[pageGeneration:]) != args[2] {

@@ -21,16 +21,16 @@ type Fault struct {
 
 // Engine is a team's part of host.Team.
 type Engine struct {
-	config    *config
-	machine   *host.Machine
-	gpus      []*host.GPU
-	place     []int
-	local     [][]int // ranks of each GPU
-	functions []functions
-	pages     []host.Page // of each rank
-	boxes     []gpu.Ptr
-	stages    []gpu.Ptr
-	teams     [][]byte // what launches of each GPU say of the team
+	config       *config
+	machine      *host.Machine
+	gpus         []*host.GPU
+	place        []int
+	local        [][]int // ranks of each GPU
+	functions    []functions
+	pages        []host.Page // of each rank
+	boxes        []gpu.Ptr
+	stages       []gpu.Ptr
+	nears, teams [][]byte // what launches of each GPU say of the team
 	// together is whether blocks of one launch could be kept from running side by
 	// side: where a GPU has more than one rank.
 	together   bool
@@ -118,12 +118,16 @@ func (e *Engine) bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr, p pl
 			flags, faultStep = flags|flagDiffers, uint32(steps)
 		}
 	}
+	k := p.kernel
+	if faultRank != ^uint32(0) {
+		k = k.faulty()
+	}
 	step := make([]gpu.Launch, len(e.gpus))
 	for i := range e.gpus {
 		a := new(gpu.Args).Ptr(e.table(i)).Ptr(tables[i]).Uint64(e.generation).Uint64(host.Hash(call)).Uint64(faultCycles)
 		a.Uint32(p.collective).Uint32(p.path).Uint32(uint32(p.blocks)).Uint32(uint32(call.Lanes())).Uint32(uint32(call.Root)).Uint32(flags)
-		a.Uint32(faultRank).Uint32(faultStep).Struct(inline, 8).Struct(e.teams[i], 8)
-		step[i] = gpu.Launch{Function: e.functions[i][p.kernel], Grid: gpu.Dim3{X: uint32(p.blocks * len(e.local[i]))}, Block: gpu.Dim3{X: threads}, Cooperative: true, Args: a, Ranks: e.local[i]}
+		a.Uint32(faultRank).Uint32(faultStep).Struct(e.nears[i], 8).Struct(inline, 8).Struct(e.teams[i], 8)
+		step[i] = gpu.Launch{Function: e.functions[i][k], Grid: gpu.Dim3{X: uint32(p.blocks * len(e.local[i]))}, Block: gpu.Dim3{X: threads}, Cooperative: true, Args: a, Ranks: e.local[i]}
 	}
 	return step
 }
@@ -140,25 +144,32 @@ func (e *Engine) cycles(d time.Duration) uint64 {
 	return uint64(most) * uint64(d/time.Microsecond) / 1000
 }
 
+// near is the kernels' Near of a GPU.
+func (e *Engine) near(local []int) []byte {
+	b := make([]byte, nearBytes)
+	le := binary.LittleEndian
+	ranks := len(e.place)
+	rank := local[0]
+	next := (rank + 1) % ranks
+	le.PutUint32(b[nearWorld:], uint32(ranks))
+	le.PutUint32(b[nearRank:], uint32(rank))
+	le.PutUint64(b[nearPage:], uint64(e.pages[rank].Device))
+	le.PutUint64(b[nearBox:], uint64(e.boxes[rank]))
+	le.PutUint64(b[nearReport:], uint64(e.pages[rank].Host.Ptr))
+	le.PutUint64(b[nearNextPage:], uint64(e.pages[next].Device))
+	le.PutUint64(b[nearNextBox:], uint64(e.boxes[next]))
+	le.PutUint64(b[nearSlot:], uint64(e.config.slot(ranks)))
+	return b
+}
+
 // team is the kernels' Team of a GPU.
 func (e *Engine) team(local []int) []byte {
 	b := make([]byte, teamBytes)
 	le := binary.LittleEndian
-	le.PutUint64(b[teamSlot:], uint64(e.config.slot(len(e.place))))
 	le.PutUint64(b[teamArrive:], e.cycles(e.arrive))
 	le.PutUint64(b[teamProgress:], e.cycles(e.progress))
 	le.PutUint64(b[teamStage:], uint64(e.config.stage))
-	ranks := len(e.place)
-	rank := local[0]
-	next := (rank + 1) % ranks
-	le.PutUint32(b[teamWorld:], uint32(ranks))
-	le.PutUint32(b[teamRank:], uint32(rank))
-	le.PutUint64(b[teamPage:], uint64(e.pages[rank].Device))
-	le.PutUint64(b[teamBox:], uint64(e.boxes[rank]))
-	le.PutUint64(b[teamReport:], uint64(e.pages[rank].Host.Ptr))
-	le.PutUint64(b[teamNextPage:], uint64(e.pages[next].Device))
-	le.PutUint64(b[teamNextBox:], uint64(e.boxes[next]))
-	if ranks > inlineRanks {
+	if len(e.place) > inlineRanks {
 		return b
 	}
 	for r, page := range e.pages {

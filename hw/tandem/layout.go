@@ -114,17 +114,19 @@ const (
 
 const inlineWords = 148
 
-// Fields of the kernels' Team, in bytes.
+// Fields of the kernels' Near and Team, in bytes.
 const (
-	teamWorld    = 0
-	teamRank     = 4
-	teamPage     = 8
-	teamBox      = 16
-	teamReport   = 24
-	teamNextPage = 32
-	teamNextBox  = 40
-	teamSlot     = 48
-	teamPages    = 56
+	nearWorld    = 0
+	nearRank     = 4
+	nearPage     = 8
+	nearBox      = 16
+	nearReport   = 24
+	nearNextPage = 32
+	nearNextBox  = 40
+	nearSlot     = 48
+	nearBytes    = 56
+
+	teamPages    = 0
 	teamBoxes    = teamPages + inlineRanks*8
 	teamStages   = teamBoxes + inlineRanks*8
 	teamReports  = teamStages + inlineRanks*8

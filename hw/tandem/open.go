@@ -165,6 +165,7 @@ func (e *Engine) start(ctx context.Context, streams []gpu.Stream, ranks int) err
 		return err
 	}
 	for _, local := range e.local {
+		e.nears = append(e.nears, e.near(local))
 		e.teams = append(e.teams, e.team(local))
 		e.together = e.together || len(local) > 1
 	}

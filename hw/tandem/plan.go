@@ -24,10 +24,12 @@ const (
 	pull2Kernel
 	pullKernel
 	spreadKernel
+	push2Faulty
+	pushFaulty
 	kernelCount
 )
 
-var kernelNames = [kernelCount]string{"tandem_reduce", "tandem_copy", "tandem_push2", "tandem_push", "tandem_pull2", "tandem_pull", "tandem_spread"}
+var kernelNames = [kernelCount]string{"tandem_reduce", "tandem_copy", "tandem_push2", "tandem_push", "tandem_pull2", "tandem_pull", "tandem_spread", "tandem_push2_faults", "tandem_push_faults"}
 
 // general reports whether a kernel takes calls of all kinds. These need so many
 // registers that they are launched with fewer blocks.
@@ -36,14 +38,25 @@ func (k kernel) general() bool { return k <= copyKernel }
 // serves reports whether a kernel is of use to a team.
 func (k kernel) serves(ranks int) bool {
 	switch k {
-	case push2Kernel, pull2Kernel:
+	case push2Kernel, pull2Kernel, push2Faulty:
 		return ranks == 2
-	case pushKernel, pullKernel:
+	case pushKernel, pullKernel, pushFaulty:
 		return ranks > 2 && ranks <= inlineRanks
 	case spreadKernel:
 		return ranks > 1
 	}
 	return true
+}
+
+// faulty is the kernel in whose place a fault can be injected.
+func (k kernel) faulty() kernel {
+	switch k {
+	case push2Kernel:
+		return push2Faulty
+	case pushKernel:
+		return pushFaulty
+	}
+	return k
 }
 
 // most is the largest grid of a rank, of the blocks that fit for each of so many

@@ -21,7 +21,7 @@ func TestCommittedKernels(t *testing.T) {
 		}
 	}
 	ks, _ := Read(kernels.Tandem)
-	require.Len(t, ks, 7)
+	require.Len(t, ks, 9)
 	marks := map[string]int{}
 	for _, k := range ks {
 		for _, in := range k.Body {

@@ -57,14 +57,19 @@ enum Path { PathPush = 0, PathDirect = 1, PathTwoShot = 2, PathStaged = 3 };
 enum { InlineWords = 148 };
 struct Words { u64 w[InlineWords]; };
 
-// Team is what a launch says of the team, so that no kernel waits for a load to
-// know it. The lists of ranks are there for up to InlineRanks of them; the table
-// has them for all.
+// Near and Team are what a launch says of the team, so that no kernel waits for a
+// load to know it. Near lies among the first parameters, which are fetched
+// together: the first rank on this GPU, its memory and that of the rank after it.
+struct Near {
+	u32 world, rank;
+	u64 page, box, report, nextPage, nextBox;
+	u64 slot; // as in the table
+};
+
+// The lists of ranks are there for up to InlineRanks of them; the table has them
+// for all.
 enum { InlineRanks = 8 };
 struct Team {
-	u32 world, rank;                       // the first on this GPU, and its
-	u64 page, box, report, nextPage, nextBox; // memory; next is the rank after it
-	u64 slot;                              // as in the table
 	u64 pages[InlineRanks], boxes[InlineRanks], stages[InlineRanks], reports[InlineRanks];
 	u64 arrive, progress, stage; // as in the table
 	u32 local[InlineRanks]; // the ranks on this GPU

@@ -16,6 +16,10 @@ FN Line pick(bool which, Line a, Line b) {
 
 FN Line zeroLine() { return Line{{0, 0, 0, 0}}; }
 
+// later keeps what is done with a value from being done before: it may not have
+// come yet.
+FN void later(u64 &v) { asm volatile("" : "+l"(v)); }
+
 // Words whose order against data matters, at system scope.
 FN u32 loadWord(u64 a) { u32 v; asm volatile("ld.relaxed.sys.global.b32 %0, [%1];" : "=r"(v) : "l"(a) : "memory"); return v; }
 FN u64 loadWord64(u64 a) { u64 v; asm volatile("ld.relaxed.sys.global.b64 %0, [%1];" : "=l"(v) : "l"(a) : "memory"); return v; }

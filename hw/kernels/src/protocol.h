@@ -7,6 +7,7 @@
 // State of one thread in a call. All of it up to dead is the same in all
 // threads of a block.
 struct Call {
+	const Near *near;
 	const Team *team;
 	u64 table; // team table of this GPU
 	u64 page;  // control page of the own rank
@@ -20,7 +21,6 @@ struct Call {
 	u32 rank, world;
 	u32 block, blocks;
 	u32 barrier; // barriers of this call so far
-	u32 claim;   // not 0 where another call was found to run; block 0, thread 0
 	u32 dead;    // a thread of this block has given up
 	u32 bad;     // the Reason why this thread has given up
 	u32 step, peer; // where, and on whom
@@ -105,39 +105,30 @@ FN bool inject(Call &c, u32 step) {
 // headerAt is where a peer's page has the header of a sender.
 FN u64 headerAt(const Call &c, u64 page, u32 sender) { return page + PageHeaders + (c.half * Peers + sender) * 16; }
 
-// opens is the end of a call's entry, apart in the threads that send headers so
-// that on every way to these there is a fence.
-FN bool opens(Call &c, bool ours) {
-	if (RARE(!ours) || !inject(c, StepEntry)) return false;
-	if (RARE(c.differs && c.rank == c.faultRank)) c.hash++;
-	return true;
-}
-
-// enter begins a call and sends every peer, itself included unless they are two,
-// what it is:
-// for p := range world { headers[p][half][rank] = hash, flagged }
-// It is false in a block that has no business here: the team is poisoned or of
-// another generation. Where the call orders memory by its headers, the fence
-// before them waits together with the loads. W is the size of the team, or the
-// largest that a kernel is for, or 0.
-template <bool Order, u32 W> FN bool enter(Call &c, u64 generation) {
-	c.world = W == 2 ? 2 : c.team->world;
+// look begins the entry of a call: it finds out who this block is, and asks for
+// the words of its page. W is the size of the team, or the largest that a kernel is
+// for, or 0. It is false where the table is another team's.
+struct Found { u64 generation; u32 gone; };
+template <u32 W> FN bool look(Call &c, u64 generation, Found &found) {
+	c.world = W == 2 ? 2 : c.near->world;
 	u32 group = 0;
 	c.block = blockOfGrid();
+	c.rank = c.near->rank;
+	c.page = c.near->page;
+	c.box = c.near->box;
+	c.report = c.near->report;
+	c.nextPage = c.near->nextPage;
+	c.nextBox = c.near->nextBox;
 	if (RARE(c.block >= c.blocks)) {
 		group = c.block / c.blocks;
 		c.block %= c.blocks;
 	}
-	c.rank = c.team->rank;
-	c.page = c.team->page;
-	c.box = c.team->box;
-	c.report = c.team->report;
-	c.nextPage = c.team->nextPage;
-	c.nextBox = c.team->nextBox;
 	if (RARE(!W && !inlined(c))) {
 		if (loadWord64(c.table - PageTable + PageGeneration) != generation) return false;
 		c.rank = loadConst32(c.table + TableLocal + 4 * group);
 		c.page = pageOf(c, c.rank);
+		c.box = boxOf(c, c.rank);
+		c.report = reportOf(c, c.rank);
 	} else if (RARE(group)) {
 		c.rank = c.team->local[group];
 		c.page = pageOf(c, c.rank);
@@ -148,13 +139,8 @@ template <bool Order, u32 W> FN bool enter(Call &c, u64 generation) {
 			c.nextBox = boxOf(c, 1 - c.rank);
 		}
 	}
-	u64 found;
-	loadPair(c.page + PageGeneration, found, c.epoch);
-	u32 gone = loadWord(c.page + PageAbort);
-	if (RARE(!W && !inlined(c))) {
-		c.box = boxOf(c, c.rank);
-		c.report = reportOf(c, c.rank);
-	}
+	loadPair(c.page + PageGeneration, found.generation, c.epoch);
+	found.gone = loadWord(c.page + PageAbort);
 	c.flag = (u32)c.epoch;
 	c.half = c.flag & 1;
 	c.bad = 0;
@@ -163,29 +149,45 @@ template <bool Order, u32 W> FN bool enter(Call &c, u64 generation) {
 	c.peer = c.rank;
 	c.other = 0;
 	c.barrier = 0;
-	c.claim = 0;
-	bool first = c.block == 0 && thread() < (W == 2 ? 1 : c.world);
-	if (first) {
-		if (Order) fenceSystem();
-		if (!opens(c, found == generation)) return false;
-		u64 a = headerAt(c, W == 2 ? c.nextPage : pageOf(c, thread()), c.rank);
-		if (Order && !gone) releaseHeader(a, c.hash, c.flag);
-		if (!Order && !gone) sendHeader(a, c.hash, c.flag);
-		if (thread() == 0) c.claim = swapWord(c.page + PageOwner, 1);
-	} else if (!opens(c, found == generation)) return false;
-	return syncOr(gone) == 0;
+	return true;
 }
 
-// settleClaim gives up where another call of this rank was found to run.
-FN void settleClaim(Call &c) {
-	if (!RARE(c.claim)) return;
+// opens is what comes before headers, apart in the threads that send them so that
+// on every way to these there is a fence.
+template <bool Faults> FN bool opens(Call &c, bool ours) {
+	if (RARE(!ours) || (Faults && !inject(c, StepEntry))) return false;
+	if (Faults && c.differs && c.rank == c.faultRank) c.hash++;
+	return true;
+}
+
+// open ends the entry, and sends every peer, itself included unless they are two,
+// what this call is:
+// for p := range world { headers[p][half][rank] = hash, flagged }
+// It is false in a block that has no business here: the team is poisoned or of
+// another generation. Where the call orders memory by its headers, the fence
+// before them waits together with the loads.
+template <bool Order, bool Faults, u32 W> FN bool open(Call &c, u64 generation, const Found &found) {
+	if (c.block == 0 && thread() < (W == 2 ? 1 : c.world)) {
+		if (Order) fenceSystem();
+		if (!opens<Faults>(c, found.generation == generation)) return false;
+		u64 a = headerAt(c, W == 2 ? c.nextPage : pageOf(c, thread()), c.rank);
+		if (Order && !found.gone) releaseHeader(a, c.hash, c.flag);
+		if (!Order && !found.gone) sendHeader(a, c.hash, c.flag);
+	} else if (!opens<Faults>(c, found.generation == generation)) return false;
+	return syncOr(found.gone) == 0;
+}
+
+// claim takes the rank for this call; one thread of block 0 does it, which has
+// time to wait. Where another call runs, the thread gives up.
+FN void claim(Call &c) {
+	if (!RARE(swapWord(c.page + PageOwner, 1))) return;
 	giveUp(c, Claimed, StepEntry, c.rank);
 	record(c);
 }
 
 // agree is a barrier of the block, and false once any of its threads has given up.
+// Those that awaited flags have fenced.
 FN bool agree(Call &c) {
-	fenceSystem();
 	c.dead = syncOr(c.bad);
 	return c.dead == 0;
 }
@@ -193,14 +195,14 @@ FN bool agree(Call &c) {
 // awaitHeaders waits until every peer has come to the same call. Nothing of a
 // peer's is touched before, but for its boxes.
 FN bool awaitHeaders(Call &c) {
-	u64 limit = c.team->arrive;
-	settleClaim(c);
-#pragma unroll 1
-	for (u32 p = thread(); p < c.world && !c.bad; p += threads()) {
+	if (c.block == 0 && thread() == threads() - 1) claim(c);
+	u32 p = thread();
+	if (p < c.world) {
 		u64 a = headerAt(c, c.page, p);
 		Patience w = fresh();
 		bool came, late = false;
-		while (!(came = acquireHeader(a, c.flag, c.other)) && !late) late = impatient(c, w, limit, StepHeader, p);
+		while (!(came = acquireHeader(a, c.flag, c.other)) && !late) late = impatient(c, w, c.team->arrive, StepHeader, p);
+		fenceSystem();
 		if (!came) giveUp(c, Deadline, StepHeader, p);
 		else if (c.other != c.hash) {
 			giveUp(c, Differs, StepHeader, p);
@@ -217,19 +219,16 @@ FN bool meet(Call &c) {
 	c.barrier++;
 	c.dead = syncOr(c.bad);
 	if (c.dead) return false;
-	u64 limit = c.team->progress;
 	u64 target = (u64)c.flag << 32 | c.barrier;
-#pragma unroll 1
-	for (u32 p = thread(); p < c.world; p += threads()) {
+	u32 p = thread();
+	if (p < c.world) {
 		fenceSystem();
 		releaseFlag(pageOf(c, p) + PageFlags + ((u64)c.block * Peers + c.rank) * 8, target);
-	}
-#pragma unroll 1
-	for (u32 p = thread(); p < c.world && !c.bad; p += threads()) {
 		u64 a = c.page + PageFlags + ((u64)c.block * Peers + p) * 8;
 		Patience w = fresh();
 		bool came, late = false;
-		while (!(came = (s64)(acquireFlag(a) - target) >= 0) && !late) late = impatient(c, w, limit, StepBarrier | c.barrier << 8, p);
+		while (!(came = (s64)(acquireFlag(a) - target) >= 0) && !late) late = impatient(c, w, c.team->progress, StepBarrier | c.barrier << 8, p);
+		fenceSystem();
 		if (!came) giveUp(c, Deadline, StepBarrier | c.barrier << 8, p);
 	}
 	return agree(c);

@@ -10,7 +10,7 @@ struct Job {
 	u32 collective, path, lanes, root, flags;
 };
 
-FN u64 slotUnits(const Call &c) { return c.team->slot / 16; }
+FN u64 slotUnits(const Call &c) { return c.near->slot / 16; }
 
 // lineAt is where a unit of a sender lies in a box.
 FN u64 lineAt(const Call &c, u64 box, u64 slot, u32 sender, u64 unit) {

@@ -94,12 +94,12 @@ template <u32 W> FN void collect(Call &c, u32 mask, u64 box, u64 slot, Line (&l)
 }
 
 // pushUnits sends all units of this thread, and gives the first as it stays here.
-template <u32 W, class Word> FN Line pushUnits(const Call &c, u32 world, u64 total, u64 stride, bool each, bool tight, Word word) {
+template <u32 W, class Word> FN Line pushUnits(const Call &c, Unit y, u32 world, u64 total, u64 stride, bool each, bool tight, Word word) {
 	u64 slot = slotUnits(c), start = (u64)c.block * threads() + thread();
 	Line own = zeroLine();
 #pragma unroll 1
 	for (u64 u = start; u < total; u += stride) {
-		Unit y = unitOf(c, world, u, word);
+		if (u != start) y = unitOf(c, world, u, word);
 		if constexpr (W == 2) {
 			Line l = take(y, each ? 1 - c.rank : 0, tight);
 			sendUnit(lineAt(c, c.nextBox, slot, c.rank, u), l, c.flag);
@@ -123,32 +123,37 @@ template <u32 W, class Word> FN Line pushUnits(const Call &c, u32 world, u64 tot
 // for u { for p { box[p][half][rank][u] = unit of src for p, flagged } }
 // for u { store what the lines of all ranks make }
 // No output is stored before all headers agree, and no call ends before.
-template <u32 W, class Word>
+template <u32 W, bool Faults, class Word>
 FN void pushCall(Call &c, u64 generation, u32 lanes, u32 collective, u32 root, bool tight, Word word) {
-	if (!enter<false, W>(c, generation)) return;
-	if (!inject(c, StepHeader)) return;
-	const u32 world = W == 2 ? 2 : c.world;
-	bool reduces = collective <= ReduceScatter, each = collective == ReduceScatter || collective == AllToAll, cast = collective == Broadcast;
-	u64 slot = slotUnits(c), stride = (u64)c.blocks * threads(), total = 0;
+	auto at = [&](u32 step) { return !Faults || inject(c, step); };
+	const u32 world = W == 2 ? 2 : c.near->world;
+	u64 total = 0;
 #pragma unroll 1
 	for (u32 i = 0; i < lanes; i++) total += ((word(i * (2 + 2 * world)) << sizeLog(word(i * (2 + 2 * world) + 1))) + 15) / 16;
+	Found found;
+	if (!look<W>(c, generation, found)) return;
+	bool reduces = collective <= ReduceScatter, each = collective == ReduceScatter || collective == AllToAll, cast = collective == Broadcast;
+	u64 slot = slotUnits(c), stride = (u64)c.blocks * threads();
 	u64 start = (u64)c.block * threads() + thread(), mine = each ? c.rank : 0; // the own block that stays here
 	u32 from = ((1u << world) - 1) & ~(1u << c.rank);
 	if (cast) from &= 1u << root;
 	bool sends = !cast || root == c.rank;
-	Line own = pushUnits<W>(c, world, sends ? total : 0, stride, each, tight, word);
+	Unit y = start < total ? unitOf(c, world, start, word) : Unit{};
+	later(found.generation);
+	if (!open<false, Faults, W>(c, generation, found) || !at(StepHeader)) return;
+	Line own = pushUnits<W>(c, y, world, sends ? total : 0, stride, each, tight, word);
 	if (stamping(c)) stamp(c, slot, sends ? total : 0);
-	if (!inject(c, StepPushed)) return;
+	if (!at(StepPushed)) return;
+	if (c.block == 0 && thread() == threads() - 1) claim(c);
 	bool once = total <= stride, agreed = false;
 	u32 await = W == 2 ? 1 - c.rank : thread() - HeaderWarp;
 	bool head = W == 2 ? thread() == HeaderWarp : await < world;
 #pragma unroll 1
 	for (u64 u = start; u < total || !agreed; u += stride) {
 		Line l[8];
-		Unit y;
 		bool busy = u < total;
 		if (busy) {
-			y = unitOf(c, world, u, word);
+			if (u != start) y = unitOf(c, world, u, word);
 			if (sends && (each || u != start)) own = take(y, mine, tight);
 		}
 		if constexpr (W == 2) {
@@ -166,10 +171,9 @@ FN void pushCall(Call &c, u64 generation, u32 lanes, u32 collective, u32 root, b
 		}
 		if (!agreed) {
 			agreed = true;
-			settleClaim(c);
 			c.dead = syncOr(c.bad);
 			if (RARE(c.dead)) break;
-			if (!inject(c, StepAgreed)) return;
+			if (!at(StepAgreed)) return;
 			if (once && thread() == 0) leave(c);
 		}
 		if (RARE(c.bad)) break;
@@ -185,6 +189,6 @@ FN void pushCall(Call &c, u64 generation, u32 lanes, u32 collective, u32 root, b
 			if (k < world && (!cast || k == root) && !(k == c.rank && to == y.src + mine * y.bytes)) putUnit(to, l[k], y.size);
 		}
 	}
-	if (!inject(c, StepData) || !inject(c, StepBarrier) || !inject(c, StepLeave)) return;
+	if (!at(StepData) || !at(StepBarrier) || !at(StepLeave)) return;
 	if (RARE(c.dead) || !once) finish(c);
 }

@@ -6,11 +6,12 @@
 
 #define PARAMS                                                                              \
 	u64 table, u64 words, u64 generation, u64 hash, u64 faultCycles, u32 collective, u32 path, u32 blocks, \
-		u32 lanes, u32 root, u32 flags, u32 faultRank, u32 faultStep, const __grid_constant__ Words inl, \
-		const __grid_constant__ Team team
+		u32 lanes, u32 root, u32 flags, u32 faultRank, u32 faultStep, const __grid_constant__ Near near, \
+		const __grid_constant__ Words inl, const __grid_constant__ Team team
 
 #define CALL                                                                                \
 	Call c;                                                                                 \
+	c.near = &near;                                                                         \
 	c.team = &team;                                                                         \
 	c.table = table;                                                                        \
 	c.hash = hash;                                                                          \
@@ -24,18 +25,22 @@
 	CALL                                                                                    \
 	Job job = {words ? (const u64 *)words : inl.w, collective, path, lanes, root, flags};    \
 	auto word = [&](u64 i) -> u64 { return loadParam(job.words + i); };                                 \
-	if (!enter<true, 0>(c, generation)) return;                                                \
+	Found found;                                                                            \
+	if (!look<0>(c, generation, found) || !open<true, true, 0>(c, generation, found)) return; \
 	if (!inject(c, StepHeader)) return;
 
-#define PUSH(W)                                                                             \
+#define PUSH(W, FAULTS)                                                                     \
 	CALL                                                                                    \
 	(void)words, (void)path;                                                                \
-	pushCall<W>(c, generation, lanes, collective, root, (flags & FlagInPlace) != 0, [&](u32 i) -> u64 { return inl.w[i]; });
+	pushCall<W, FAULTS>(c, generation, lanes, collective, root, (flags & FlagInPlace) != 0, [&](u32 i) -> u64 { return inl.w[i]; });
 
 // tandem_push2 and tandem_push do small calls of all collectives, over two ranks
-// and over up to eight.
-LEAN void tandem_push2(PARAMS) { PUSH(2) }
-ROOMY void tandem_push(PARAMS) { PUSH(8) }
+// and over up to eight. Those in which a fault is injected have kernels of their
+// own: the test for it takes a third of the instructions of the others.
+LEAN void tandem_push2(PARAMS) { PUSH(2, false) }
+ROOMY void tandem_push(PARAMS) { PUSH(8, false) }
+LEAN void tandem_push2_faults(PARAMS) { PUSH(2, true) }
+ROOMY void tandem_push_faults(PARAMS) { PUSH(8, true) }
 
 // pushLanes sends what this block has to send of every lane, and stamps.
 template <class Word> FN void pushLanes(Call &c, const Job &job, Word word) {
