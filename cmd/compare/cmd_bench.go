@@ -18,8 +18,9 @@ import (
 
 // benchCmd times collectives on GPUs.
 type benchCmd struct {
-	Specs []string `arg:"" name:"SPEC" help:"What is timed, side by side, as hw:tandem hw:nccl hw:tandem?path=direct; or file:REPORT.json for a report that was written before."`
+	Specs []string `arg:"" optional:"" name:"SPEC" help:"What is timed, side by side, as hw:tandem hw:nccl hw:tandem?path=direct; or file:REPORT.json for a report that was written before."`
 	benchFlags
+	Tune      bool   `help:"Find the fastest path and number of blocks of hw:tandem for each size, and write them as a table."`
 	Against   string `placeholder:"OLD.json" help:"Put the times beside those of an earlier report."`
 	Unchanged string `placeholder:"NAMES" help:"Collectives or specs whose times must be those of --against: exit code 1 if not."`
 	Within    string `default:"5" placeholder:"PCT" help:"By how many percent they may differ."`
@@ -55,6 +56,12 @@ func (c *benchCmd) do(a *app) (int, error) {
 		if _, err := os.Lstat(c.Output); err == nil {
 			return 0, &api.InvalidError{Field: "o", Value: c.Output, Reason: "the file exists, and a report is not written over", Hint: "name another, or move that one away"}
 		}
+	}
+	if c.Tune {
+		return c.tune(a)
+	}
+	if len(c.Specs) == 0 {
+		return 0, errors.New("SPEC is missing (as in compare bench hw:tandem hw:nccl)")
 	}
 	p := parser{}
 	within := p.percent("within", c.Within)
@@ -135,6 +142,11 @@ func (c *benchCmd) report(a *app) (*bench.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.measure(a, cfg)
+}
+
+// measure opens the specs and times them.
+func (c *benchCmd) measure(a *app, cfg bench.Config) (*bench.Report, error) {
 	b, specs, err := a.benchSides(c.Specs)
 	if err != nil {
 		return nil, err

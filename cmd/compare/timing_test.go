@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,8 +59,12 @@ func (clockwork) Name() string { return "hw" }
 
 func (clockwork) Implementations() []api.Implementation {
 	var out []api.Implementation
-	for _, n := range []string{"steady", "linear", "slower"} {
-		out = append(out, api.Implementation{Name: n, Summary: n + " as a clock"})
+	for _, n := range []string{"steady", "linear", "slower", "tandem"} {
+		i := api.Implementation{Name: n, Summary: n + " as a clock"}
+		if n == "tandem" {
+			i.Params = []api.Param{{Name: "path"}, {Name: "ctas"}}
+		}
+		out = append(out, i)
 	}
 	return out
 }
@@ -69,12 +74,13 @@ func (clockwork) GPUs() (string, []gpu.Info) {
 }
 
 func (c clockwork) Open(_ context.Context, s api.Spec, _ api.TeamConfig) (api.Team, error) {
-	return &clockTeam{c, s.Implementation}, nil
+	return &clockTeam{c, s.Implementation, s}, nil
 }
 
 type clockTeam struct {
 	c    clockwork
 	name string
+	spec api.Spec
 }
 
 func (*clockTeam) Members() []api.Member       { return nil }
@@ -101,6 +107,15 @@ func (m *clockTimed) Sample(context.Context) ([]time.Duration, error) {
 		each = 2 * time.Microsecond
 	case m.t.name == "linear":
 		each = time.Microsecond + time.Duration(m.what.Call.SrcElems(0))
+	case m.t.name == "tandem":
+		// Pushing is the faster below 16 KiB, sixteen blocks always.
+		each = 8*time.Microsecond + time.Duration(m.what.Call.SrcElems(0)/8)
+		if m.t.spec.Params["path"] == "push" {
+			each = 4*time.Microsecond + time.Duration(m.what.Call.SrcElems(0))
+		}
+		if m.t.spec.Params["ctas"] == "16" {
+			each -= time.Microsecond
+		}
 	case m.t.name == "slower":
 		each = m.t.c.slower
 	}
@@ -187,6 +202,27 @@ func TestBenchAgainst(t *testing.T) {
 		require.Contains(t, got.stderr, says)
 		require.Contains(t, got.stdout, "microseconds a call", "what was measured is not lost")
 	}
+}
+
+// TestBenchTune: the table says what was the fastest.
+func TestBenchTune(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	got := timeOn(clockwork{}, "--tune", "--max-bytes", "1MiB", "--collective", "all_gather", "-o", file)
+	require.Equal(t, exitHolds, got.code, got.stderr)
+	var table bench.Table
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &table))
+	require.Equal(t, "hw:tandem", table.Spec)
+	require.Len(t, table.Entries, 2, got.stdout)
+	require.Equal(t, map[string]string{"path": "push", "ctas": "16"}, table.Entries[0].Params)
+	require.Equal(t, map[string]string{"path": "direct", "ctas": "16"}, table.Entries[1].Params)
+	require.Equal(t, int64(16<<10), table.Entries[1].FromBytes)
+	require.Contains(t, got.stdout, "ctas=16 path=push")
+	requireRefused(t, timeOn(clockwork{}, "--tune", "-o", file), "not written over")
+	requireRefused(t, timeOn(clockwork{}, "--tune", "hw:steady"), "no paths")
+	requireRefused(t, timeOn(clockwork{}, "--tune", "hw:steady", "hw:tandem"), "one spec")
+	requireRefused(t, timeOn(clockwork{}, "--tune", "hw:none"), "no such implementation")
 }
 
 func TestBenchBadInput(t *testing.T) {

@@ -440,3 +440,40 @@ func TestReadWrite(t *testing.T) {
 	_, err = Read(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, api.ErrInvalid)
 }
+
+// TestTune: each size gets its fastest candidate, but a table does not change its
+// mind for less than it is worth, and a candidate is not taken beyond its size.
+func TestTune(t *testing.T) {
+	all := []Candidate{{Params: map[string]string{"path": "direct"}}, {Params: map[string]string{"path": "push"}, MaxBytes: 4096}, {Params: map[string]string{"path": "odd"}}}
+	r := &Report{GPU: "H", Ranks: 2, Specs: []string{"d", "p", "o"}, Floors: &Floors{B: 380}}
+	for _, c := range []struct {
+		bytes int64
+		us    [3]float64
+	}{{1024, [3]float64{5, 2, 9}}, {2048, [3]float64{5, 5.05, 9}}, {4096, [3]float64{5, 5.5, 4.99}}, {8192, [3]float64{6, 1, 5.9}}, {16384, [3]float64{7, 1, 6}}} {
+		for i, us := range c.us {
+			x := row(r.Specs[i], "all_gather", c.bytes, us)
+			x.Refused = LeaveOut(all)(i, &x.Point)
+			r.Rows = append(r.Rows, x)
+		}
+	}
+	for i, us := range []float64{3, 2, 1} {
+		r.Rows = append(r.Rows, row(r.Specs[i], "all_reduce", 1024, us))
+	}
+	got, err := Tune(r, api.Spec{Backend: "hw", Implementation: "tandem"}, all)
+	require.NoError(t, err)
+	require.Equal(t, []TableEntry{
+		{"all_gather", 1024, all[1].Params, 2}, {"all_gather", 4096, all[0].Params, 5}, {"all_gather", 16384, all[2].Params, 6},
+		{"all_reduce", 1024, all[2].Params, 1},
+	}, got.Entries)
+	require.Equal(t, [3]any{"H", 380.0, "bf16"}, [3]any{got.GPU, got.LinkGBs, got.DType})
+	var b strings.Builder
+	require.NoError(t, got.Write(&b))
+	require.Contains(t, b.String(), `"from_bytes": 4096`)
+	_, err = Tune(r, api.Spec{}, all[:2])
+	require.ErrorIs(t, err, api.ErrInvalid)
+	for i := range r.Rows {
+		r.Rows[i].Refused = "no"
+	}
+	_, err = Tune(r, api.Spec{}, all)
+	require.ErrorIs(t, err, api.ErrRefused)
+}

@@ -25,6 +25,9 @@ type Config struct {
 	Calls   int // of a sample in a graph; an eager sample is one call
 	L2      int64
 	Floors  bool
+	// LeaveOut says why the side of that number is not timed at a point; "" if it
+	// is. May be nil.
+	LeaveOut func(side int, p *Point) string
 	// Progress is told what comes next; may be nil.
 	Progress func(done, all int, what string)
 }
@@ -108,7 +111,13 @@ func (c *Config) point(ctx context.Context, sides []Side, p Point) (rows []Row, 
 			}
 		}
 	}()
-	for _, s := range sides {
+	for i, s := range sides {
+		if c.LeaveOut != nil {
+			if why := c.LeaveOut(i, &p); why != "" {
+				all = append(all, &course{row: Row{Point: p, Spec: s.Spec, Refused: why}})
+				continue
+			}
+		}
 		k, err := c.open(ctx, s, p)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Spec, err)
