@@ -22,6 +22,9 @@ type Options struct {
 	// whether it is a fault; else all are. Code that relies on more order than
 	// PTX promises runs so.
 	Race func(describe func() *Fault) bool
+	// Trace, if given, is told of every turn: which thread it was, where it is
+	// now, and how many instructions it has executed.
+	Trace func(block uint32, thread int32, pc int32, executed int)
 	// Fenced, if given, is told the line of every fence that a thread executes.
 	Fenced func(module string, line int)
 }
@@ -262,6 +265,9 @@ func (m *Machine) Run(n int) (waiting bool) {
 			slice = 1 + int(r>>32&0x7F)
 		}
 		used := t.run(slice)
+		if m.opts.Trace != nil {
+			m.opts.Trace(t.ev.block, t.ev.thread, t.pc, used)
+		}
 		n -= used
 		m.Steps += uint64(used)
 		if t.state != running && i < len(m.ready) && m.ready[i] == t {

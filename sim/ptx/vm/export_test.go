@@ -1,0 +1,16 @@
+package vm
+
+// Evaluator gives what a kernel makes of two halves, without the memory around:
+// its first two instructions load them, its first access after that stores the
+// result, and between them is arithmetic only.
+func Evaluator(k *Kernel) func(a, b uint64) uint64 {
+	t := &thread{regs: make([]uint64, k.regs), code: k.code}
+	first, second := k.code[0].vec[0].reg, k.code[1].vec[0].reg
+	return func(a, b uint64) uint64 {
+		t.regs[first], t.regs[second] = a, b
+		for t.pc = 2; k.code[t.pc].kind != kMem; {
+			t.run(1)
+		}
+		return t.value(&k.code[t.pc].vec[0]) & 0xFFFF
+	}
+}
