@@ -37,6 +37,7 @@ type cli struct {
 	Merge   mergeCmd   `cmd:"" help:"Joins the shards of a sweep; refuses overlaps and gaps."`
 	Record  recordCmd  `cmd:"" help:"Results of many calls as vectors."`
 	Replay  replayCmd  `cmd:"" help:"Checks recorded vectors against a backend or another recording."`
+	Probe   probeCmd   `cmd:"" help:"Infers a reduction's order, accumulator and rounding from its outputs."`
 	Bench   benchCmd   `cmd:"" help:"Times of collectives on GPUs, specs side by side."`
 	Plot    plotCmd    `cmd:"" help:"Times before, after and of a reference, as a figure."`
 	List    listCmd    `cmd:"" help:"Backends, implementations, parameters, evidence, and what this machine can run."`
