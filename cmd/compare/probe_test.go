@@ -91,6 +91,25 @@ func TestProbeOfRanksThatDiffer(t *testing.T) {
 	require.Contains(t, rep.Cells[1].Verdict, "NaNs or zeros depend on the order", "min is (x < y) ? x : y")
 }
 
+// TestSwitchPlansFitTheSchema: plans of the families with a switch.
+func TestSwitchPlansFitTheSchema(t *testing.T) {
+	for _, args := range []string{
+		"sim:nvshmem@pr131-tail --ranks 8 --count 1048704", "sim:nvshmem@pr131-team?minmax=pr --op max --ranks 6 --count 131136",
+		"sim:tandem-nvls --ranks 8", "sim:tandem-nvls --collective all_gather --ranks 3 --count 100", "sim:tandem-nvls --op prod", "sim:nvls?fabric=nvswitch3",
+	} {
+		got := compare(append(append([]string{"explain"}, strings.Fields(args)...), "--format", "json")...)
+		require.Equal(t, exitHolds, got.code, got.stderr)
+		requireSchema(t, got.stdout)
+	}
+	got := compare("explain", "sim:nvshmem@pr131-tail", "--ranks", "8", "--count", "1048704")
+	for _, says := range []string{"a tail of 8 is split off", "recexch", "two_shot"} {
+		require.Contains(t, got.stdout, says)
+	}
+	got = compare("explain", "sim:tandem-nvls", "--ranks", "8")
+	require.Contains(t, got.stdout, "values faithful")
+	require.Contains(t, got.stdout, "off the switch: 122 of 2097146 bytes a rank, less than 16 x 8 ranks")
+}
+
 func TestProbeRefuses(t *testing.T) {
 	requireRefused(t, compare("probe", "sim:nvls", "--ranks", "2"), "3 to 16")
 	requireRefused(t, compare("probe", "sim:nvls", "--dtypes", "i32"), "bf16, f16, f32 and f64")
@@ -101,5 +120,6 @@ func TestProbeRefuses(t *testing.T) {
 	requireRefused(t, compare("probe"), "SPEC is missing")
 	got := compare("probe", "sim:nvls", "--dtypes", "f32", "--format", "json")
 	require.Equal(t, exitHolds, got.code)
+	requireSchema(t, got.stdout)
 	require.Contains(t, got.stdout, "min of f32: sim:nvls refuses", "what the target does not do is listed")
 }
