@@ -10,7 +10,9 @@
 // A range is cut into tiles small enough for the first-level cache. For each tile
 // the ranks are taken in turn, a few at a time, into an accumulator that stays in
 // the cache, so that 72 ranks cost the same per input element as 8. Large ranges
-// are spread over the processors.
+// are spread over the processors. [ReduceAll] writes a result to several
+// destinations, past the caches where these could not hold it, while the next
+// results are computed.
 //
 // Every kernel exists in portable Go. On amd64 the common ones also exist in AVX2
 // assembly, made by the generator in asmgen and used where the processor has

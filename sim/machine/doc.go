@@ -7,8 +7,9 @@
 // abort words), ranges carry data, and no step decides on the data of a range.
 // So a run has two passes: the first schedules the program, moving words and
 // flags only, and finds races, hangs and bad accesses before any byte of a
-// caller's buffer has changed; the second moves the data in the order of the
-// first.
+// caller's buffer has changed; the second moves the data as if in the order of the
+// first: moves that do not depend on each other are one batch, done in the order of
+// memory, and a result is written to everybody who copies it when it is computed.
 //
 // There are two schedulers over one interpreter. The fast one runs every CTA up
 // to its next unsatisfied wait. The seeded one picks the CTA of every step, so
