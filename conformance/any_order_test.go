@@ -109,3 +109,20 @@ func permute(vals []uint64, f func([]uint64)) {
 	}
 	place(nil, vals)
 }
+
+// TestBandIsUndecided: two neighbours that differ where bits of terms may have
+// been cut are within the contract, and say nothing for each other or against.
+func TestBandIsUndecided(t *testing.T) {
+	gives := func(b uint64) *fake {
+		return &fake{value: func(*execution, int, int, int64, []uint64, uint64) uint64 { return b }, impl: api.Implementation{Name: "plain", Contract: api.Faithful}}
+	}
+	// The sum is 2^-30 (1 + 2^-9), its least term has bits of 2^-39.
+	rep := run(t, &Runner{Input: values(0x3F80, 0xBF80, 0x2FFF, 0x3001)}, gives(0x3080).side(), gives(0x3081).side(), allReduce(api.BF16, 4, 3))
+	require.Equal(t, Agree, rep.Verdict)
+	require.Equal(t, int64(12), rep.Differing.InSwitch)
+	require.Equal(t, int64(12), rep.Differing.Undecided)
+	// Beyond the band neighbours differ and are decided.
+	rep = run(t, &Runner{Input: values(0x3F80, 0x3B80, 0, 0)}, gives(0x3F80).side(), gives(0x3F81).side(), allReduce(api.BF16, 4, 3))
+	require.Equal(t, int64(12), rep.Differing.InSwitch)
+	require.Zero(t, rep.Differing.Undecided)
+}
