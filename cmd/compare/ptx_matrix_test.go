@@ -174,8 +174,11 @@ func thinned[T any](list []T, n int) []T {
 // the largest team there is, a GPU for each.
 func TestPTXManyRanks(t *testing.T) {
 	sizes := []int{9}
-	if ptxAll() {
+	switch {
+	case ptxAll():
 		sizes = []int{16, 72}
+	case testing.Short():
+		t.Skip("to open a team of nine takes seconds; the run without -short has it")
 	}
 	model, _ := sidesOf(t, "sim:tandem", "sim:tandem")
 	for _, ranks := range sizes {
