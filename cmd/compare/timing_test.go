@@ -213,6 +213,7 @@ func TestBenchTune(t *testing.T) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &table))
+	require.NoError(t, validate("tune", string(text)))
 	require.Equal(t, "hw:tandem", table.Spec)
 	require.Len(t, table.Entries, 2, got.stdout)
 	require.Equal(t, map[string]string{"path": "push", "ctas": "16"}, table.Entries[0].Params)
@@ -302,4 +303,12 @@ func TestStoredReports(t *testing.T) {
 		got := compare("bench", "file:"+f)
 		require.Equal(t, exitHolds, got.code, got.stderr)
 	}
+	tables, err := filepath.Glob("testdata/bench/*tune*.json")
+	require.NoError(t, err)
+	for _, f := range tables {
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		require.NoError(t, validate("tune", string(text)), f)
+	}
+	require.NotEmpty(t, append(files, tables...))
 }

@@ -477,3 +477,26 @@ func TestTune(t *testing.T) {
 	_, err = Tune(r, api.Spec{}, all)
 	require.ErrorIs(t, err, api.ErrRefused)
 }
+
+// FuzzRead: whatever a file holds, it reads as a report that can be told, or is
+// refused.
+func FuzzRead(f *testing.F) {
+	r, err := Run(context.Background(), Config{Points: points(Gaps, 1024, 2048), Samples: 2, Calls: 2}, []Side{{"a", &fakeTeam{w: &world{}, us: always(1)}}, {"b", &fakeTeam{w: &world{}, us: always(2)}}})
+	require.NoError(f, err)
+	var b strings.Builder
+	require.NoError(f, r.Write(&b))
+	f.Add(b.String())
+	f.Add(`{"schema":"tandem.bench/1","specs":["a"],"rows":[{"spec":"a","us":1}]}`)
+	f.Add(`{"schema":"tandem.bench/1","rows":[{"outliers":[1]},{"ratio":{}}],"floors":{}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		name := filepath.Join(t.TempDir(), "f.json")
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		r, err := Read(name)
+		if err != nil {
+			require.ErrorIs(t, err, api.ErrInvalid)
+			return
+		}
+		_ = r.Text(term.Style{})
+		_ = r.Against(r, Allowance{Names: []string{"a"}})
+	})
+}

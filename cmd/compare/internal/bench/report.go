@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
 	"example.com/tandem/api"
 )
@@ -192,5 +193,27 @@ func Read(name string) (*Report, error) {
 	if r.Schema != Schema {
 		return nil, bad(fmt.Sprintf("its schema is %q, not %q", r.Schema, Schema))
 	}
+	for _, text := range r.shown() {
+		if strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {
+			return nil, bad(fmt.Sprintf("%.40q is no name", text))
+		}
+	}
 	return &r, nil
+}
+
+// shown are the texts that end up on a terminal.
+func (r *Report) shown() []string {
+	point := func(p Point) []string { return []string{p.Collective, p.DType, p.Op, string(p.Launch)} }
+	out := append([]string{r.GPU, r.Incomplete}, r.Specs...)
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		out = append(append(out, point(row.Point)...), row.Spec, row.Refused)
+	}
+	for _, c := range r.Crossovers {
+		out = append(append(out, point(c.Point)...), c.From, c.To)
+	}
+	for _, c := range r.Changes {
+		out = append(append(out, point(c.Point)...), c.Spec)
+	}
+	return out
 }

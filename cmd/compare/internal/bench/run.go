@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"example.com/tandem/api"
@@ -51,7 +52,7 @@ func Run(ctx context.Context, c Config, sides []Side) (*Report, error) {
 		err = r.nothing()
 	}
 	if err != nil {
-		r.Incomplete = err.Error()
+		r.Incomplete = line(err)
 	}
 	return r, err
 }
@@ -165,9 +166,12 @@ func (k *course) refused(err error) (*course, error) {
 	if !errors.Is(err, api.ErrRefused) {
 		return nil, err
 	}
-	k.row.Refused = err.Error()
+	k.row.Refused = line(err)
 	return k, nil
 }
+
+// line is an error on one line.
+func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 func microseconds(us float64) time.Duration { return time.Duration(us * float64(time.Microsecond)) }
 

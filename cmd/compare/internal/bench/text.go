@@ -110,7 +110,7 @@ func (r *Row) time() string {
 		return "refused"
 	}
 	star := ""
-	if n := len(r.Outliers); n > 0 && float64(n) >= manyOutliers*float64(len(r.RankSamples[0])) {
+	if n := len(r.Outliers); n > 0 && len(r.RankSamples) > 0 && float64(n) >= manyOutliers*float64(len(r.RankSamples[0])) {
 		star = "*"
 	}
 	return fmt.Sprintf("%.2f%s", r.Us, star)
