@@ -17,7 +17,7 @@ import (
 // order it is said which the GPU showed as well.
 func TestGPUMutants(t *testing.T) {
 	d := gputest.Open(t, openCUDA)
-	l := &lab{name: "hw", params: "gpus=1", deadline: 300 * time.Millisecond, alone: true,
+	l := &lab{name: "hw", params: "gpus=1", deadline: 300 * time.Millisecond, compiles: true,
 		open: func(edit func([]byte) []byte) (gpu.Driver, func() error) {
 			return mutants.Editing(d, "tandem.ptx", edit), func() error { return nil }
 		}}

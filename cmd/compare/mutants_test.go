@@ -37,8 +37,8 @@ type lab struct {
 	apart bool
 	// virtual is a machine that holds every access to the memory model.
 	virtual bool
-	// alone has the driver compile no kernel but the broken one.
-	alone bool
+	// compiles says that loading a kernel takes long, the longer it is.
+	compiles bool
 	// every tries a mutant in all kernels that trials reach, not in one of them.
 	every bool
 
@@ -65,11 +65,7 @@ func (l *lab) with(t testing.TB, s *specimen, f func(b *hw.Backend, d gpu.Driver
 		if s == nil {
 			return text
 		}
-		out := s.Apply(text, s.kernel)
-		if l.alone {
-			out = mutants.Alone(out, s.kernel)
-		}
-		return out
+		return mutants.Alone(s.Apply(text, s.kernel), s.kernel)
 	})
 	b := hw.New(l.name, d)
 	defer func() {
@@ -130,6 +126,10 @@ func (l *lab) learn(t testing.TB, list []mutants.Mutant) {
 			require.NoError(t, err)
 			for i := range trials {
 				h := l.hand(t, d, &trials[i].Call)
+				team.Engine().(*tandem.Engine).Inject(&trials[i].Fault) // there may be kernels for that
+				if trials[i].Fault == (tandem.Fault{}) {
+					team.Engine().(*tandem.Engine).Inject(nil)
+				}
 				bound, err := team.Engine().Bind(&trials[i].Call, h.bufs, make([]gpu.Ptr, trials[i].Call.Ranks))
 				require.NoError(t, err)
 				l.uses[plain(&trials[i])] = bound[0][0].Function.Name()
@@ -141,7 +141,9 @@ func (l *lab) learn(t testing.TB, list []mutants.Mutant) {
 }
 
 // plain is what decides about a trial's kernel.
-func plain(trial *mutants.Trial) string { return trial.Params + " " + trial.Call.String() }
+func plain(trial *mutants.Trial) string {
+	return fmt.Sprintf("%s %s %t", trial.Params, trial.Call, trial.Fault != tandem.Fault{})
+}
 
 // specimens are the mutants in the kernels that trials use. A mutant that no
 // trial reaches is an error.
@@ -149,7 +151,7 @@ func (l *lab) specimens(t testing.TB, list []mutants.Mutant) (out []specimen) {
 	l.learn(t, list)
 	for i := range list {
 		m := &list[i]
-		if l.alone {
+		if l.compiles {
 			m.Whole = false // kernel by kernel, too
 		}
 		where, err := m.Kernels(kernels.Tandem)
@@ -172,7 +174,7 @@ func (l *lab) specimens(t testing.TB, list []mutants.Mutant) (out []specimen) {
 		}
 		switch {
 		case l.every:
-		case l.alone: // what is soonest compiled
+		case l.compiles: // what is soonest compiled
 			reached = []specimen{slices.MinFunc(reached, func(a, b specimen) int {
 				return len(mutants.Alone(kernels.Tandem, a.kernel)) - len(mutants.Alone(kernels.Tandem, b.kernel))
 			})}
@@ -183,6 +185,9 @@ func (l *lab) specimens(t testing.TB, list []mutants.Mutant) (out []specimen) {
 	}
 	return out
 }
+
+// late is some delay.
+const late = time.Microsecond
 
 // try runs one trial: "" if all is right.
 func (l *lab) try(t testing.TB, b api.Backend, d gpu.Driver, trial *mutants.Trial, seed uint64) string {
@@ -210,8 +215,14 @@ func (l *lab) try(t testing.TB, b api.Backend, d gpu.Driver, trial *mutants.Tria
 		call := trial.Call
 		call.Count -= int64(k % 2)
 		differs := trial.Fault.Differ && k == n-1
-		if k > 0 && !trial.Fault.Differ && trial.Fault.Delay > 0 || differs {
-			engine.Inject(&trial.Fault)
+		if trial.Fault != (tandem.Fault{}) {
+			f := trial.Fault
+			if k == 0 && !f.Differ || f.Differ && !differs {
+				// Calls with faults may have kernels of their own, which are
+				// the ones that are broken here: a fault of no rank.
+				f = tandem.Fault{Rank: ranks, Step: tandem.StepEntry, Delay: late}
+			}
+			engine.Inject(&f)
 		}
 		s := sequenceOf(rng, call)
 		want := s.expect(ctx, t, sim)
@@ -400,7 +411,7 @@ func (l *lab) table(t *testing.T, list []mutants.Mutant) (all, caught int) {
 	var showed []mutants.Trial
 	checked := 0
 	specimens := l.specimens(t, list)
-	if l.alone {
+	if l.compiles {
 		l.compile(t, specimens)
 	}
 	for i := range specimens {

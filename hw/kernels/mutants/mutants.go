@@ -149,30 +149,37 @@ func each(list []api.Collective, d api.DType, op api.Op, more int, count int64, 
 }
 
 // lately are trials in which one rank of two comes late to a step.
-func lately(paths []string, steps []tandem.Step, calls int, counts ...int64) []Trial {
+func lately(paths []string, step tandem.Step, rank, calls int, offsets api.Offsets) []Trial {
 	var out []Trial
 	for _, path := range paths {
 		for _, k := range slices.Concat(reductions, copies) {
-			for _, count := range counts {
-				for _, step := range steps {
-					for rank := range 2 {
-						out = append(out, Trial{Params: "path=" + path, Call: call(k, api.BF16, api.Sum, 2, count), Calls: calls,
-							Fault: tandem.Fault{Rank: rank, Step: step, Delay: late}})
-					}
-				}
-			}
+			c := call(k, api.BF16, api.Sum, 2, 2000)
+			c.SrcOffset = offsets
+			out = append(out, Trial{Params: "path=" + path, Call: c, Calls: calls, Fault: tandem.Fault{Rank: rank, Step: step, Delay: late}})
 		}
 	}
 	return out
 }
 
-// meetings are trials that need barriers between ranks.
+// meetings are trials that need barriers between ranks: on the ways through
+// stages and in two shots, with buffers that lie alike in their lines or not, and
+// at the end, by the kernels of plain arithmetic and by the others.
 func meetings() []Trial {
-	out := lately([]string{"staged", "two_shot"}, []tandem.Step{tandem.StepAgreed, tandem.StepData, tandem.StepBarrier}, 3, 2000)
+	var out []Trial
 	for _, path := range []string{"direct", "two_shot", "staged"} {
 		for _, k := range slices.Concat(reductions, copies) {
-			out = append(out, Trial{Params: "path=" + path, Call: call(k, api.BF16, api.Sum, 2, 2000), Reuse: true,
-				Fault: tandem.Fault{Rank: 1, Step: tandem.StepAgreed, Delay: late}})
+			for _, op := range []api.Op{api.Sum, api.Avg} {
+				if op == api.Sum || k.Reduces() {
+					out = append(out, Trial{Params: "path=" + path, Call: call(k, api.BF16, op, 2, 2000), Reuse: true,
+						Fault: tandem.Fault{Rank: 1, Step: tandem.StepAgreed, Delay: late}})
+				}
+			}
+		}
+	}
+	for _, step := range []tandem.Step{tandem.StepAgreed, tandem.StepData, tandem.StepBarrier} {
+		for rank := range 2 {
+			out = append(out, lately([]string{"two_shot", "staged"}, step, rank, 3, nil)...)
+			out = append(out, lately([]string{"two_shot"}, step, rank, 3, api.Offsets{0, 1})...)
 		}
 	}
 	return out
@@ -181,7 +188,13 @@ func meetings() []Trial {
 // entries are trials in which a rank comes late with new data to a call like the
 // one before, or comes and sends late, by every path.
 func entries() []Trial {
-	return lately([]string{"push", "direct"}, []tandem.Step{tandem.StepEntry, tandem.StepHeader}, 4, 2000)
+	var out []Trial
+	for _, step := range []tandem.Step{tandem.StepHeader, tandem.StepEntry} {
+		for rank := range 2 {
+			out = append(out, lately([]string{"push", "direct"}, step, rank, 4, nil)...)
+		}
+	}
+	return out
 }
 
 // mismatches are trials in which one rank makes another call.
