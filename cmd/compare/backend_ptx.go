@@ -26,6 +26,7 @@ type ptxBackend struct {
 	driver   gpu.Driver
 	backend  *hw.Backend
 	switches []*ptxSwitch
+	edit     func(text []byte) []byte // of modules, for tests; nil leaves them
 }
 
 // Name is "ptx".
@@ -35,7 +36,7 @@ func (b *ptxBackend) start() *hw.Backend {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.backend == nil {
-		b.driver = ptx.Open(ptx.Options{Devices: ptxDevices, Seed: 1})
+		b.driver = ptx.Open(ptx.Options{Devices: ptxDevices, Seed: 1, Edit: b.edit})
 		b.backend = hw.New(b.Name(), b.driver)
 	}
 	return b.backend
@@ -56,7 +57,7 @@ func (b *ptxBackend) Open(ctx context.Context, spec api.Spec, team api.TeamConfi
 		return kernelfile.Open(ctx, spec, team)
 	}
 	if spec.Param("multicast", "off") != "on" {
-		return b.start().Open(ctx, spec, team)
+		return b.open(ctx, spec, team)
 	}
 	s, err := openSwitch(spec, max(ptxDevices, min(team.Ranks, maxPtxSwitch)))
 	if err != nil {
@@ -66,6 +67,22 @@ func (b *ptxBackend) Open(ctx context.Context, spec api.Spec, team api.TeamConfi
 	b.switches = append(b.switches, s)
 	b.mu.Unlock()
 	return s.open(ctx, spec, team)
+}
+
+// open makes a team on the machine. A machine on which a kernel has faulted is
+// of no more use, as a GPU's context is: another takes its place.
+func (b *ptxBackend) open(ctx context.Context, spec api.Spec, team api.TeamConfig) (api.Team, error) {
+	first := b.start()
+	t, err := first.Open(ctx, spec, team)
+	if !errors.Is(err, gpu.ErrContextLost) {
+		return t, err
+	}
+	b.mu.Lock()
+	if b.backend == first {
+		b.backend, b.driver = nil, nil
+	}
+	b.mu.Unlock()
+	return b.start().Open(ctx, spec, team)
 }
 
 // Close lets go of the machine. It holds nothing of the real one, so that what

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -30,4 +31,29 @@ func side(t *testing.T, b api.Backend, spec string) conformance.Side {
 	require.NoError(t, err)
 	s.Version = b.Implementations()[0].Version
 	return conformance.Side{Backend: b, Spec: s}
+}
+
+// TestPTXAfterAFault: a kernel that faults costs the machine, and not the calls
+// that come after.
+func TestPTXAfterAFault(t *testing.T) {
+	broken := true
+	b := &ptxBackend{edit: func(text []byte) []byte {
+		if broken {
+			return bytes.ReplaceAll(text, []byte("st.relaxed.sys.global.v2.b64"), []byte("st.global.v2.b64"))
+		}
+		return text
+	}}
+	model, _ := sidesOf(t, "sim:tandem", "sim:tandem")
+	var r conformance.Runner
+	call := api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: 2, Count: 9}
+	rep, err := r.Run(t.Context(), model, side(t, b, "ptx:tandem"), call)
+	fault := faultOf(rep, err)
+	require.NotNil(t, fault, "%v", err)
+	require.Equal(t, api.FaultRace, fault.Kind)
+	broken = false
+	rep, err = r.Run(t.Context(), model, side(t, b, "ptx:tandem"), call)
+	require.NoError(t, err)
+	require.Equal(t, conformance.Agree, rep.Verdict)
+	require.NoError(t, r.Close(t.Context()))
+	require.NoError(t, b.Close())
 }
