@@ -3,14 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
-	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"example.com/tandem/api"
-	"example.com/tandem/api/gpu"
 	"example.com/tandem/cmd/compare/internal/bench"
 	"example.com/tandem/cmd/compare/internal/term"
 )
@@ -146,49 +142,4 @@ func (a *app) benchProgress() func(done, all int, what string) {
 			fmt.Fprint(a.stderr, "\r\n")
 		}
 	}
-}
-
-// benchEnvironment says what the times were taken with, the name of the GPUs and
-// the bytes of their L2.
-func (a *app) benchEnvironment(b api.Backend) (env map[string]string, name string, l2 int) {
-	v := currentVersion()
-	env = map[string]string{"module": v.Module, "version": v.Version, "commit": v.Commit, "modified": fmt.Sprint(v.Modified), "go": v.Go, "platform": v.Platform,
-		"tags": v.Tags, "cpus": fmt.Sprint(runtime.NumCPU()), "cpu": cpuModel()}
-	for _, key := range []string{"NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS", "TORCH_SYMM_MEM_DISABLE_MULTICAST", "NCCL_ALGO", "NCCL_PROTO", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_MAX_CONNECTIONS"} {
-		if value, ok := os.LookupEnv(key); ok {
-			env["env."+key] = value
-		}
-	}
-	for _, i := range b.Implementations() {
-		env["implementation."+strings.TrimSuffix(i.Name+"@"+i.Version, "@")] = i.Summary
-	}
-	lister, ok := b.(gpuLister)
-	if !ok {
-		return env, b.Name(), 0
-	}
-	driver, gpus := lister.GPUs()
-	env["driver"], env["gpus"] = driver, fmt.Sprint(len(gpus))
-	for i, g := range gpus {
-		env[fmt.Sprintf("gpu.%d", i)] = describeGPU(g)
-		name, l2 = g.Name, max(l2, g.L2)
-	}
-	return env, name, l2
-}
-
-func describeGPU(g gpu.Info) string {
-	return fmt.Sprintf("%s, compute capability %d.%d, %d SMs, highest SM clock %d MHz, L2 %d bytes, memory %d bytes", g.Name, g.Major, g.Minor, g.SMs, g.ClockKHz/1000, g.L2, g.Memory)
-}
-
-// cpuModel is what the kernel calls the CPU; "" where it does not say.
-func cpuModel() string {
-	b, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(b)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }

@@ -58,6 +58,7 @@ func (c *runCmd) do(a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	runner.Environment = a.deviceEnvironment(left, right)
 	rep, err := runner.Run(a.ctx, left, right, call)
 	if err := errors.Join(err, runner.Close(context.WithoutCancel(a.ctx))); err != nil {
 		return 0, err
