@@ -21,7 +21,7 @@ const (
 	defaultStage    = 4 << 20
 	minStage        = 16 * MaxRanks * generalBlocks
 	maxScale        = 1000
-	minBox          = 16
+	minBox          = boxGrain
 	maxBox          = 1 << 22
 )
 
@@ -44,6 +44,7 @@ type config struct {
 	stage     int64
 	box       int64 // bytes of a sender in a peer's box; 0 leaves it to the plan
 	deadlines int
+	table     *thresholds // of the team's GPUs; nil where there is no team
 }
 
 // Params are the parameters of a Spec, under the names that sim:tandem has.
@@ -137,7 +138,7 @@ func (c *config) set(key, value string) bool {
 			return true
 		}
 		v, ok := number(value, minBox, maxBox)
-		c.box = v &^ 15
+		c.box = v &^ (boxGrain - 1)
 		return ok
 	case "deadline_scale":
 		v, ok := number(value, 1, maxScale)

@@ -52,6 +52,12 @@ func (e *Engine) Deadlines() (arrive, progress time.Duration) { return e.arrive,
 // Inject makes the next calls fail; nil ends that.
 func (e *Engine) Inject(f *Fault) { e.fault = f }
 
+// hash is what headers carry of a call: what it is, and by which table its path is
+// chosen.
+func (e *Engine) hash(call *api.Call) uint64 {
+	return host.Hash(call) + e.config.row(call.Ranks).hash()
+}
+
 // words is the number of words that describe the lanes.
 func words(call *api.Call) int { return call.Lanes() * (2 + 2*call.Ranks) }
 
@@ -124,7 +130,7 @@ func (e *Engine) bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr, p pl
 	}
 	step := make([]gpu.Launch, len(e.gpus))
 	for i := range e.gpus {
-		a := new(gpu.Args).Ptr(e.table(i)).Ptr(tables[i]).Uint64(e.generation).Uint64(host.Hash(call)).Uint64(faultCycles)
+		a := new(gpu.Args).Ptr(e.table(i)).Ptr(tables[i]).Uint64(e.generation).Uint64(e.hash(call)).Uint64(faultCycles)
 		a.Uint32(p.collective).Uint32(p.path).Uint32(uint32(p.blocks)).Uint32(uint32(call.Lanes())).Uint32(uint32(call.Root)).Uint32(flags)
 		a.Uint32(faultRank).Uint32(faultStep).Struct(e.nears[i], 8).Struct(inline, 8).Struct(e.teams[i], 8)
 		step[i] = gpu.Launch{Function: e.functions[i][k], Grid: gpu.Dim3{X: uint32(p.blocks * len(e.local[i]))}, Block: gpu.Dim3{X: threads}, Cooperative: true, Args: a, Ranks: e.local[i]}

@@ -11,6 +11,9 @@ const (
 	// generalBlocks is the most blocks of the general kernels, and so of those
 	// that share a stage.
 	generalBlocks = 64
+	// boxGrain is what slots are multiples of: the payload of the lines that lie
+	// interleaved.
+	boxGrain = 512
 	// inlineRanks is the largest team whose lists go with every launch.
 	inlineRanks = 8
 )

@@ -30,6 +30,8 @@ func Open(ctx context.Context, m *host.Machine, spec api.Spec, t api.TeamConfig)
 	if err := e.spread(t.Ranks); err != nil {
 		return nil, err
 	}
+	row := thresholdsOf(e.gpus[0].Context.Device().Info().Name, t.Ranks)
+	c.table = &row
 	if err := e.load(); err != nil {
 		return nil, err
 	}

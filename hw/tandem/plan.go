@@ -112,27 +112,23 @@ func (c *config) plain(call *api.Call) bool {
 }
 
 // slotBytes is what a sender has in a peer's box, and so the largest message
-// that is pushed.
-func slotBytes(ranks int) int64 {
-	switch {
-	case ranks <= 2:
-		return 256 << 10
-	case ranks <= 4:
-		return 128 << 10
-	case ranks <= 8:
-		return 64 << 10
-	case ranks <= 16:
-		return 32 << 10
+// that is pushed, where nothing was measured.
+func slotBytes(ranks int) int64 { return thresholdsOf("", ranks).Push }
+
+// row is the thresholds of a team of this config.
+func (c *config) row(ranks int) thresholds {
+	if c.table == nil {
+		return thresholdsOf("", ranks)
 	}
-	return 8 << 10
+	return *c.table
 }
 
-// slot is slotBytes, or what the Spec has instead.
+// slot is the largest message that is pushed, or what the Spec has instead.
 func (c *config) slot(ranks int) int64 {
 	if c.box > 0 {
 		return c.box
 	}
-	return slotBytes(ranks)
+	return c.row(ranks).Push
 }
 
 // units is the number of 16-byte units of a block of every lane.
@@ -179,7 +175,11 @@ func (c *config) plan(call *api.Call, most int) plan {
 	case p.path == pathPush && (p.collective == kernelAllGather || p.collective == kernelAllToAll), p.path == pathDirect && !reduces:
 		work *= int64(call.Ranks)
 	}
-	blocks := max((work+threads-1)/threads, min(int64(call.Lanes()), total))
+	each := int64(threads) // units of a block
+	if p.kernel == pull2Kernel || p.kernel == pullKernel || p.kernel == spreadKernel {
+		each = max(each, c.row(call.Ranks).Block/16)
+	}
+	blocks := max((work+each-1)/each, min(int64(call.Lanes()), total))
 	p.blocks = int(max(1, min(blocks, int64(most))))
 	if c.blocks > 0 {
 		p.blocks = min(c.blocks, most)
@@ -222,7 +222,7 @@ func (c *config) choose(call *api.Call, collective uint32, total int64) uint32 {
 	switch {
 	case pushable:
 		return pathPush
-	case slices && direct == pathDirect && call.Ranks > 2:
+	case slices && direct == pathDirect && total*16 >= c.row(call.Ranks).TwoShot && (call.Ranks > 2 || collective == kernelAllReduce):
 		return pathTwoShot
 	}
 	return direct

@@ -40,6 +40,7 @@ func (e *Engine) Verdicts(call *api.Call) []error {
 	failed := false
 	for r := range reports {
 		reports[r] = e.report(r)
+		reports[r].hash -= e.config.row(call.Ranks).hash()
 		failed = failed || reports[r].reason != reasonFine
 	}
 	if !failed {

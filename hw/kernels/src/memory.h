@@ -19,6 +19,7 @@ FN Line zeroLine() { return Line{{0, 0, 0, 0}}; }
 // later keeps what is done with a value from being done before: it may not have
 // come yet.
 FN void later(u64 &v) { asm volatile("" : "+l"(v)); }
+FN void later(u32 &v) { asm volatile("" : "+r"(v)); }
 
 // Words whose order against data matters, at system scope.
 FN u32 loadWord(u64 a) { u32 v; asm volatile("ld.relaxed.sys.global.b32 %0, [%1];" : "=r"(v) : "l"(a) : "memory"); return v; }

@@ -21,6 +21,7 @@ struct Call {
 	u32 rank, world;
 	u32 block, blocks;
 	u32 barrier; // barriers of this call so far
+	u32 claim;   // not 0 where another call was found to run
 	u32 dead;    // a thread of this block has given up
 	u32 bad;     // the Reason why this thread has given up
 	u32 step, peer; // where, and on whom
@@ -174,13 +175,18 @@ template <bool Order, bool Faults, u32 W> FN bool open(Call &c, u64 generation, 
 		if (Order && !found.gone) releaseHeader(a, c.hash, c.flag);
 		if (!Order && !found.gone) sendHeader(a, c.hash, c.flag);
 	} else if (!opens<Faults>(c, found.generation == generation)) return false;
-	return syncOr(found.gone) == 0;
+	c.claim = 0;
+	if (RARE(syncOr(found.gone))) return false;
+	if (c.block == 0 && thread() == threads() - 1) c.claim = swapWord(c.page + PageOwner, 1);
+	return true;
 }
 
-// claim takes the rank for this call; one thread of block 0 does it, which has
-// time to wait. Where another call runs, the thread gives up.
-FN void claim(Call &c) {
-	if (!RARE(swapWord(c.page + PageOwner, 1))) return;
+// settleClaim gives up where another call of this rank was found to run. One
+// thread of block 0 claimed the rank at entry, and does not wait for the answer
+// before it is needed.
+FN void settleClaim(Call &c) {
+	later(c.claim);
+	if (!RARE(c.claim)) return;
 	giveUp(c, Claimed, StepEntry, c.rank);
 	record(c);
 }
@@ -195,7 +201,7 @@ FN bool agree(Call &c) {
 // awaitHeaders waits until every peer has come to the same call. Nothing of a
 // peer's is touched before, but for its boxes.
 FN bool awaitHeaders(Call &c) {
-	if (c.block == 0 && thread() == threads() - 1) claim(c);
+	settleClaim(c);
 	u32 p = thread();
 	if (p < c.world) {
 		u64 a = headerAt(c, c.page, p);

@@ -12,14 +12,16 @@ struct Job {
 
 FN u64 slotUnits(const Call &c) { return c.near->slot / 16; }
 
-// lineAt is where a unit of a sender lies in a box.
+// lineAt is where a unit of a sender lies in a box. The first lines of 32 units
+// come before their second ones: what a warp stores at once is in one piece.
+enum { Second = 512 };
 FN u64 lineAt(const Call &c, u64 box, u64 slot, u32 sender, u64 unit) {
-	return box + (((u64)c.half * c.world + sender) * slot + unit) * 32;
+	return box + (((u64)c.half * c.world + sender) * slot + (unit & ~31ull)) * 32 + (unit & 31) * 16;
 }
 
 FN void sendUnit(u64 a, Line l, u32 flag) {
 	storeFlagged(a, l.w[0], l.w[1], flag);
-	storeFlagged(a + 16, l.w[2], l.w[3], flag);
+	storeFlagged(a + Second, l.w[2], l.w[3], flag);
 }
 
 // Payload is one block of a lane as this rank sends it.
@@ -75,7 +77,7 @@ FN void stamp(const Call &c, u64 slot, u64 used) {
 // peekUnit polls a unit in the own box once.
 FN bool peekUnit(u64 a, u32 flag, Line &l) {
 	bool x = loadFlagged(a, flag, l.w[0], l.w[1]);
-	bool y = loadFlagged(a + 16, flag, l.w[2], l.w[3]);
+	bool y = loadFlagged(a + Second, flag, l.w[2], l.w[3]);
 	return x && y;
 }
 

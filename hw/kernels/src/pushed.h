@@ -144,7 +144,6 @@ FN void pushCall(Call &c, u64 generation, u32 lanes, u32 collective, u32 root, b
 	Line own = pushUnits<W>(c, y, world, sends ? total : 0, stride, each, tight, word);
 	if (stamping(c)) stamp(c, slot, sends ? total : 0);
 	if (!at(StepPushed)) return;
-	if (c.block == 0 && thread() == threads() - 1) claim(c);
 	bool once = total <= stride, agreed = false;
 	u32 await = W == 2 ? 1 - c.rank : thread() - HeaderWarp;
 	bool head = W == 2 ? thread() == HeaderWarp : await < world;
@@ -171,6 +170,7 @@ FN void pushCall(Call &c, u64 generation, u32 lanes, u32 collective, u32 root, b
 		}
 		if (!agreed) {
 			agreed = true;
+			settleClaim(c);
 			c.dead = syncOr(c.bad);
 			if (RARE(c.dead)) break;
 			if (!at(StepAgreed)) return;
