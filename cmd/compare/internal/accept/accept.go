@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
+	"strings"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
@@ -22,8 +22,11 @@ type Options struct {
 	Driver  gpu.Driver
 	// Params are added to the specs of kernels, as "multicast=on".
 	Params string
-	// Scaled shortens the long rows, for a virtual machine.
-	Scaled bool
+	// Model are added to the specs of the model.
+	Model string
+	// Most is the largest number of source elements of all ranks that is run, for
+	// virtual machines; 0 is no limit.
+	Most int64
 	// Dir is where the vectors go; "" is nowhere.
 	Dir string
 	Out io.Writer
@@ -35,7 +38,7 @@ type Options struct {
 type Result struct {
 	Row
 	Unwritten [2]int64 // of rank 0, before and after
-	MS        [2]float64
+	Run       bool
 	Problem   string // "" where all bits and all holes are the model's
 }
 
@@ -56,7 +59,7 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := Rows(o.Scaled)
+	rows, err := Rows()
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +71,10 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 	}
 	for i, version := range []string{"2dca770", "pr131"} {
 		for k := range s.Rows {
+			if o.Most > 0 && s.Rows[k].Call.Count*int64(s.Rows[k].Call.Ranks) > o.Most {
+				continue
+			}
+			s.Rows[k].Run = true
 			if err := o.row(ctx, &runner, bundle, version, i, &s.Rows[k]); err != nil {
 				return nil, err
 			}
@@ -77,15 +84,22 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 	if err := s.neighbours(ctx, &runner, &o); err != nil {
 		return nil, err
 	}
+	if err := s.directions(ctx, &runner, o); err != nil {
+		return nil, err
+	}
 	if err := s.nvls(ctx, &runner, &o); err != nil {
 		return nil, err
 	}
+	run := 0
 	for _, r := range s.Rows {
+		if r.Run {
+			run++
+		}
 		if r.Problem != "" {
 			s.Problems = append(s.Problems, r.Problem)
 		}
 	}
-	fmt.Fprintf(o.Out, "%d rows before and after, %d neighbours, %d calls of tandem-nvls: %d problems\n", len(s.Rows), s.Neighbours, s.Nvls, len(s.Problems))
+	fmt.Fprintf(o.Out, "%d of %d rows before and after, %d neighbours, %d calls of tandem-nvls: %d problems\n", run, len(s.Rows), s.Neighbours, s.Nvls, len(s.Problems))
 	return s, bundle.close()
 }
 
@@ -100,22 +114,22 @@ func spec(b api.Backend, implementation, params string) (conformance.Side, error
 }
 
 // pair records a call on kernels and model.
-func pair(ctx context.Context, r *conformance.Runner, o *Options, kernels, model string, call api.Call) (got, want *vectors.Row, took time.Duration, err error) {
+func pair(ctx context.Context, r *conformance.Runner, o *Options, kernels, model string, call api.Call) (got, want *vectors.Row, err error) {
 	hw, err := spec(o.HW, kernels, o.Params)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, nil, err
 	}
-	sim, err := spec(o.Sim, model, "")
+	sim, err := spec(o.Sim, model, o.Model)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, nil, err
 	}
 	if got, err = r.Record(ctx, hw, call); err != nil {
-		return nil, nil, 0, fmt.Errorf("%v: %w", hw.Spec, err)
+		return nil, nil, fmt.Errorf("%v: %w", hw.Spec, err)
 	}
 	if want, err = r.Record(ctx, sim, call); err != nil {
-		return nil, nil, 0, fmt.Errorf("%v: %w", sim.Spec, err)
+		return nil, nil, fmt.Errorf("%v: %w", sim.Spec, err)
 	}
-	return got, want, took, nil
+	return got, want, nil
 }
 
 // differs says how two rows differ; "" if no bit does.
@@ -137,17 +151,15 @@ func differs(got, want *vectors.Row) string {
 }
 
 func (o *Options) row(ctx context.Context, runner *conformance.Runner, b *bundle, version string, i int, r *Result) error {
-	start := o.Driver.Clock().Now()
-	got, want, _, err := pair(ctx, runner, o, "cascade@"+version, "nvshmem@"+version, r.Call)
+	got, want, err := pair(ctx, runner, o, "cascade@"+version, "nvshmem@"+version, r.Call)
 	if err != nil {
 		return err
 	}
-	r.MS[i] = (o.Driver.Clock().Now() - start).Seconds() * 1e3
 	if got.Unwritten != nil && got.Unwritten[0] != nil {
 		r.Unwritten[i] = *got.Unwritten[0]
 	}
 	why := differs(got, want)
-	if reported := []int64{r.Before, r.After}[i]; why == "" && !r.Scaled && r.Unwritten[i] != reported {
+	if reported := []int64{r.Before, r.After}[i]; why == "" && r.Unwritten[i] != reported {
 		why = fmt.Sprintf("%d unwritten, the pull request has %d", r.Unwritten[i], reported)
 	}
 	if why != "" {
@@ -167,10 +179,10 @@ func (s *Summary) neighbours(ctx context.Context, runner *conformance.Runner, o 
 	for _, ranks := range []int{2, 4} {
 		for k, version := range []string{"2dca770", "pr131", "pr131-team", "pr131-tail"} {
 			for n, call := range Neighbours(ranks) {
-				if o.Scaled && (n+k)%4 != 0 {
+				if o.Most > 0 && (n+k)%4 != 0 {
 					continue
 				}
-				got, want, _, err := pair(ctx, runner, o, "cascade@"+version, "nvshmem@"+version, call)
+				got, want, err := pair(ctx, runner, o, "cascade@"+version, "nvshmem@"+version, call)
 				if err != nil {
 					return err
 				}
@@ -182,19 +194,50 @@ func (s *Summary) neighbours(ctx context.Context, runner *conformance.Runner, o 
 	return nil
 }
 
+// directions are the last roundings that the emulated form has, on two-shot and
+// one-shot sums, and where there is no limit eight ranks in every version.
+func (s *Summary) directions(ctx context.Context, runner *conformance.Runner, o Options) error {
+	native := strings.Contains(o.Params, "multicast=on")
+	base := o
+	for k, dir := range []string{"rz", "rne", "away", "seeded&seed=5"} {
+		for n, version := range []string{"2dca770", "pr131", "pr131-team", "pr131-tail"} {
+			for _, call := range eights(o.Most > 0) {
+				if native || (o.Most > 0 && n != k) {
+					continue // the switch has a direction of its own
+				}
+				o.Params, o.Model = join(base.Params, "dir="+dir), join(base.Model, "dir="+dir)
+				got, want, err := pair(ctx, runner, &o, "cascade@"+version, "nvshmem@"+version, call)
+				if err != nil {
+					return err
+				}
+				s.check("dir="+dir+" "+version, call, got, want)
+				s.Neighbours++
+			}
+		}
+	}
+	return nil
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "&" + b
+}
+
 // nvls is tandem-nvls on some calls, where the simulator has it.
 func (s *Summary) nvls(ctx context.Context, runner *conformance.Runner, o *Options) error {
 	if !slices.ContainsFunc(o.Sim.Implementations(), func(i api.Implementation) bool { return i.Name == "tandem-nvls" }) {
 		return errors.New("the simulator has no tandem-nvls")
 	}
 	for _, ranks := range []int{2, 4, 8} {
-		if o.Scaled && ranks == 8 {
+		if o.Most > 0 && ranks == 8 {
 			continue
 		}
 		for n, d := range []api.DType{api.BF16, api.F16, api.F32, api.F64, api.U32, api.I64, api.U8} {
 			for _, c := range []api.Collective{api.AllReduce, api.ReduceScatter, api.AllGather} {
 				call := api.Call{Collective: c, DType: d, Op: api.Sum, Ranks: ranks, Count: int64(1000 + 37*n)}
-				if !o.Scaled {
+				if o.Most == 0 {
 					call.Count *= 50
 				}
 				if !c.Reduces() {
@@ -204,10 +247,10 @@ func (s *Summary) nvls(ctx context.Context, runner *conformance.Runner, o *Optio
 					call.SrcOffset = append(call.SrcOffset, int64((r+n)%8))
 					call.DstOffset = append(call.DstOffset, int64((3*r+n)%8))
 				}
-				if o.Scaled && n%2 == 1 {
+				if o.Most > 0 && n%2 == 1 {
 					continue
 				}
-				got, want, _, err := pair(ctx, runner, o, "tandem-nvls", "tandem-nvls", call)
+				got, want, err := pair(ctx, runner, o, "tandem-nvls", "tandem-nvls", call)
 				if err != nil {
 					return err
 				}

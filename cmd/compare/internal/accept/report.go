@@ -49,12 +49,16 @@ func fabricManager() string {
 func (s *Summary) table(o *Options) {
 	fmt.Fprintf(o.Out, "\n| PEs | nreduce | offset | API | unwritten before | after | PR before | PR after | bits |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range s.Rows {
-		before, after := fmt.Sprint(r.Before), fmt.Sprint(r.After)
-		if r.Scaled {
-			before, after = fmt.Sprintf("(%s at %d)", before, r.Reported), fmt.Sprintf("(%s)", after)
+		got := [2]string{"not run", "not run"}
+		if r.Run {
+			got = [2]string{fmt.Sprint(r.Unwritten[0]), fmt.Sprint(r.Unwritten[1])}
 		}
-		fmt.Fprintf(o.Out, "| %d | %d | %d | %s | %d | %d | %s | %s | %s |\n", r.Call.Ranks, r.Call.Count, r.Call.SrcOffset.At(0), r.Call.Scope,
-			r.Unwritten[0], r.Unwritten[1], before, after, cmp.Or(r.Problem, "as the model"))
+		bits := cmp.Or(r.Problem, "as the model")
+		if !r.Run {
+			bits = "-"
+		}
+		fmt.Fprintf(o.Out, "| %d | %d | %d | %s | %s | %s | %d | %d | %s |\n", r.Call.Ranks, r.Call.Count, r.Call.SrcOffset.At(0), r.Call.Scope,
+			got[0], got[1], r.Before, r.After, bits)
 	}
 	fmt.Fprintln(o.Out)
 }

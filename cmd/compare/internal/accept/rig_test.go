@@ -29,8 +29,11 @@ type rig struct {
 	team    api.Team
 }
 
+// switches of the environment that turn multicast off.
+var switches = []string{"NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS", "TORCH_SYMM_MEM_DISABLE_MULTICAST"}
+
 func newRig(t *testing.T, o ptx.Options, spec string, ranks int) *rig {
-	for _, name := range []string{"NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS", "TORCH_SYMM_MEM_DISABLE_MULTICAST"} {
+	for _, name := range switches {
 		t.Setenv(name, "")
 	}
 	r := &rig{t: t, driver: ptx.Open(o)}

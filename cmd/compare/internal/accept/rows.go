@@ -13,17 +13,13 @@ var table string
 
 // Row is a line of the pull request's table.
 type Row struct {
-	Call          api.Call
-	Before, After int64 // unwritten elements on every rank
-	// Scaled says that the count is not the table's but a smaller one with the
-	// same remainders, so that the figures are not the table's either.
-	Scaled            bool
-	Reported          int64 // the table's count
+	Call              api.Call
+	Before, After     int64 // unwritten elements on every rank
 	MSBefore, MSAfter string
 }
 
-// Rows reads the table. scaled shortens its long calls to a quarter.
-func Rows(scaled bool) ([]Row, error) {
+// Rows reads the table.
+func Rows() ([]Row, error) {
 	var out []Row
 	for line := range strings.Lines(table) {
 		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, "pes") {
@@ -40,28 +36,13 @@ func Rows(scaled bool) ([]Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.Call.Scope, r.Reported = s, r.Call.Count
+		r.Call.Scope = s
 		if offset != 0 {
 			r.Call.SrcOffset, r.Call.DstOffset = api.Offsets{offset}, api.Offsets{offset}
-		}
-		if scaled {
-			r.scale()
 		}
 		out = append(out, r)
 	}
 	return out, nil
-}
-
-// scale takes three quarters of the power of two that a long count is near away,
-// so that what is left when blocks and slices are cut stays as it is.
-func (r *Row) scale() {
-	for _, near := range []int64{1 << 20, 1 << 19} {
-		if d := r.Call.Count - near; -8 <= d && d <= 8 {
-			r.Call.Count -= near / 4 * 3
-			r.Scaled = true
-			return
-		}
-	}
 }
 
 // Neighbours are calls beside the rows: around every threshold, at odd places,
@@ -83,5 +64,22 @@ func Neighbours(ranks int) []api.Call {
 	add(api.F16, 16*r*20, 3, api.OutOfPlace)
 	add(api.BF16, 6*r, 0, api.InPlaceOwn)
 	add(api.F32, 5001, 1, api.OutOfPlace)
+	return out
+}
+
+// eights are sums of both 16-bit types on eight ranks, or on two where there is a
+// limit: one-shot, two-shot, and the call whose blocks have odd slices.
+func eights(small bool) []api.Call {
+	ranks := 8
+	if small {
+		ranks = 2
+	}
+	call := func(d api.DType, count int64, scope api.Scope) api.Call {
+		return api.Call{Collective: api.AllReduce, DType: d, Op: api.Sum, Ranks: ranks, Count: count, Scope: scope}
+	}
+	out := []api.Call{call(api.BF16, 2048, api.OnStream), call(api.F16, 2056, api.Block), call(api.F16, 256*int64(ranks), api.OnStream)}
+	if !small {
+		out = append(out, call(api.BF16, 1048704, api.OnStream))
+	}
 	return out
 }
