@@ -149,11 +149,37 @@ func (c *clock) finished(stream, seq uint32) *clock {
 	return join(c, &clock{done: d})
 }
 
-// know is what is known, and what of it an alias fence has made visible through
-// other addresses of the same bytes.
-type know struct{ base, alias *clock }
+// know is what is known; what of it the side that made it has fenced for other
+// addresses of the same bytes; and what of that a fence on this side has made
+// visible through them.
+type know struct{ base, fenced, alias *clock }
 
-func (k know) join(o know) know { return know{join(k.base, o.base), join(k.alias, o.alias)} }
+func (k know) join(o know) know {
+	return know{join(k.base, o.base), join(k.fenced, o.fenced), join(k.alias, o.alias)}
+}
+
+// of is the part of a clock that is of one block, and of work that is done.
+func (c *clock) of(block uint32) *clock {
+	if c == nil {
+		return nil
+	}
+	out := &clock{done: c.done}
+	for _, e := range c.ev {
+		if e.block == block {
+			out.ev = append(out.ev, e)
+		}
+	}
+	return out
+}
+
+// proxy is what an alias fence makes of it: the block's own accesses are fenced
+// for other addresses, and what was fenced is visible through them. Others'
+// accesses that they have not fenced themselves are neither.
+func (k know) proxy(e event) know {
+	k.fenced = join(k.fenced, k.base.of(e.block)).with(e)
+	k.alias = join(k.alias, k.fenced)
+	return k
+}
 
 // message travels with a strong write: what its reader learns if it lies within
 // a distance (block, device, system); nil is nothing.

@@ -11,9 +11,10 @@
 // What is not modelled: load buffering, a read of what a later store will
 // write; the host's accesses to pinned memory, of which every value is the
 // latest and none races; and unicast mappings of one memory as proxies apart:
-// only multicast addresses, and .nc loads, are. An alias fence anywhere on the
-// causal path between two proxies orders them. Of the last values of a place
-// four are remembered.
+// only multicast addresses, and .nc loads, are. The model of alias fences is
+// the device protocol's, which asks for more than the manual: one on either side
+// of the flag, by the block that made the accesses and by the one that looks. Of
+// the last values of a place four are remembered.
 //
 // Time is virtual. It stands still while any thread has something to do but
 // poll; then it is for the caller to let it jump.

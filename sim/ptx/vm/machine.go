@@ -157,7 +157,7 @@ func (l *Launch) share(index uint64) share {
 // Start begins a launch.
 func (m *Machine) Start(w Work) *Launch {
 	w.Grid, w.Block = w.Grid.Dims(), w.Block.Dims()
-	l := &Launch{Work: w, start: know{w.Known.c, w.Known.c}}
+	l := &Launch{Work: w, start: know{w.Known.c, w.Known.c, w.Known.c}}
 	l.end = l.start
 	m.started = append(m.started, l)
 	m.changes++

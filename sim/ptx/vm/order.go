@@ -5,7 +5,7 @@ import "slices"
 // released is what a thread would tell another now: all it knows, and itself.
 func (t *thread) released() know {
 	t.ev.n++
-	return know{t.k.base.with(t.ev), t.k.alias}
+	return know{t.k.base.with(t.ev), t.k.fenced, t.k.alias}
 }
 
 // learn adds to what a thread knows.
@@ -41,7 +41,9 @@ func (t *thread) consistent(s scope) {
 	m := t.b.m
 	keys := []scKey{{ofBlock, t.b.id}, {ofDevice, uint32(t.device)}, {ofSystem, 0}}[:s+1]
 	for _, k := range keys {
-		t.learn(m.sc[k])
+		k := m.sc[k]
+		k.alias = nil
+		t.learn(k)
 	}
 	mine := t.released()
 	for _, k := range keys {
@@ -72,11 +74,15 @@ func (t *thread) receive(a *access, v *version) {
 	if d > a.scope || v.msg == nil {
 		return
 	}
+	msg := v.msg[d]
+	if d > ofBlock {
+		msg.alias = nil // what others have made visible, they have for themselves
+	}
 	if a.acquire {
-		t.learn(v.msg[d])
+		t.learn(msg)
 		return
 	}
-	t.pending[d] = t.pending[d].join(v.msg[d])
+	t.pending[d] = t.pending[d].join(msg)
 }
 
 // location gives what is remembered of the values of a place, if it is of that

@@ -161,7 +161,7 @@ func (t *thread) rare(in *instr) {
 		t.pc++
 	case kProxy:
 		t.ev.n++
-		t.k.alias = join(t.k.alias, t.k.base).with(t.ev)
+		t.k = t.k.proxy(t.ev)
 		t.pc++
 	case kBarrier, kWarp:
 		t.meet(in)
