@@ -54,6 +54,12 @@ type windowFolder struct {
 }
 
 func (w *windowFolder) tile(dst []byte, at int64) {
+	if w.small {
+		if !w.smallTile(dst, at) {
+			w.again(dst, at, ^uint64(0))
+		}
+		return
+	}
 	arith.Options{Workers: 1}.Reduce(dst, w.d, *w.windowed, w.part...)
 	f := &w.exact.format
 	least, greatest := w.extremes()

@@ -245,7 +245,7 @@ func TestReducer(t *testing.T) {
 func TestWindowTiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SampledFrom([]num.DType{num.BF16, num.F16, num.F32, num.F64}).Draw(t, "dtype")
-		m := halfWindow("", rapid.SampledFrom([]Final{RNE, RZ, RA, DIR}).Draw(t, "final"))
+		m := halfWindow("", rapid.SampledFrom([]Final{RNE, RZ, RA, DIR, G1, Adversarial, ODD, RTP}).Draw(t, "final"))
 		if d.Size() > 2 {
 			m = Model{Kind: KindWindow, Granule: 16, TermBits: 95, ResultBits: 86, Final: m.Final}
 		}

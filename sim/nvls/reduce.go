@@ -58,6 +58,7 @@ type Reducer struct {
 	tidy   bool // NaNs and zeros need a second look
 	// windowed is the scheme of nearly all of a window's sums.
 	windowed *num.Scheme
+	small    bool // nearly all sums are exact in f64
 	// Workers is the most goroutines that share one range; 0 stands for
 	// GOMAXPROCS.
 	Workers int
@@ -79,6 +80,7 @@ func NewReducer(m Model, d num.DType, op num.Op, ranks int) (*Reducer, error) {
 	case op == num.Sum:
 		r.planSum()
 		r.planWindow()
+		r.planSmall()
 	}
 	return r, nil
 }
@@ -130,7 +132,7 @@ func (r *Reducer) Fold(dst []byte, at int64, srcs ...[]byte) {
 	for w := range workers {
 		lo, hi := n*w/workers*size, n*(w+1)/workers*size
 		work := func() { r.part(dst, at, lo, hi, srcs) }
-		if r.windowed != nil {
+		if r.windowed != nil || r.small {
 			work = func() { r.foldWindow(dst, at, lo, hi, srcs) }
 		}
 		if w == workers-1 {
