@@ -175,6 +175,14 @@ func (l *lab) specimens(t testing.TB, list []mutants.Mutant) (out []specimen) {
 		switch {
 		case l.every:
 		case l.compiles: // what is soonest compiled
+			// A kernel's last barrier shows itself least: rather one with more.
+			if i+1 < len(list) && m.Kind == mutants.Barrier && list[i+1].Kind == m.Kind {
+				more, err := list[i+1].Kernels(kernels.Tandem)
+				require.NoError(t, err)
+				if some := slices.DeleteFunc(slices.Clone(reached), func(s specimen) bool { return !slices.Contains(more, s.kernel) }); len(some) > 0 {
+					reached = some
+				}
+			}
 			reached = []specimen{slices.MinFunc(reached, func(a, b specimen) int {
 				return len(mutants.Alone(kernels.Tandem, a.kernel)) - len(mutants.Alone(kernels.Tandem, b.kernel))
 			})}
