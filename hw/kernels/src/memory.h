@@ -10,6 +10,7 @@ struct Line { u32 w[4]; };
 // pick is b where which, else a, word by word: a choice between two objects would
 // be made by address, and put them into memory.
 FN u32 pick(bool which, u32 a, u32 b) { return which ? b : a; }
+FN u64 choose(bool which, u64 a, u64 b) { return which ? b : a; }
 FN Line pick(bool which, Line a, Line b) {
 	return Line{{pick(which, a.w[0], b.w[0]), pick(which, a.w[1], b.w[1]), pick(which, a.w[2], b.w[2]), pick(which, a.w[3], b.w[3])}};
 }

@@ -119,6 +119,54 @@ template <u32 W, class Word> FN Line pushUnits(const Call &c, Unit y, u32 world,
 	return own;
 }
 
+// pushPair is pushCall for the commonest calls: two ranks, one lane, and no more
+// than a unit for each thread. It goes straight through.
+template <bool Faults, class Word>
+FN void pushPair(Call &c, u64 generation, u32 collective, u32 root, bool tight, Word word) {
+	auto at = [&](u32 step) { return !Faults || inject(c, step); };
+	Unit y;
+	y.type = word(1);
+	y.bytes = word(0) << sizeLog(y.type);
+	Found found;
+	if (!look<2>(c, generation, found)) return;
+	bool reduces = collective <= ReduceScatter, each = collective == ReduceScatter || collective == AllToAll, cast = collective == Broadcast;
+	bool sends = !cast || root == c.rank, other = c.rank == 0;
+	u64 at16 = 16 * ((u64)c.block * threads() + thread()), mine = each ? c.rank : 0, slot = slotUnits(c);
+	bool busy = at16 < y.bytes, gets = busy && (!cast || root != c.rank);
+	y.first = choose(other, word(3), word(2));
+	y.src = y.first + at16;
+	y.dst = choose(other, word(5), word(4)) + at16;
+	y.size = y.bytes - at16 < 16 ? (u32)(y.bytes - at16) : 16;
+	u64 unit = at16 / 16, to = lineAt(c, c.nextBox, slot, c.rank, unit), from = lineAt(c, c.box, slot, 1 - c.rank, unit);
+	later(found.generation);
+	if (!open<false, Faults, 2>(c, generation, found) || !at(StepHeader)) return;
+	Line own = zeroLine(), there[1] = {zeroLine()};
+	if (busy && sends) {
+		Line l = take(y, each ? 1 - c.rank : 0, tight);
+		sendUnit(to, l, c.flag);
+		own = l;
+		if (each) own = take(y, mine, tight);
+	}
+	if (stamping(c)) stamp(c, slot, sends ? (y.bytes + 15) / 16 : 0);
+	if (!at(StepPushed)) return;
+	collect<1>(c, gets, from, slot, there, thread() == HeaderWarp, 1 - c.rank, false);
+	settleClaim(c);
+	c.dead = syncOr(c.bad);
+	if (RARE(c.dead)) {
+		finish(c);
+		return;
+	}
+	if (!at(StepAgreed)) return;
+	if (busy && reduces) putUnit(y.dst, plainPair(joinOf(y.type), pick(other, there[0], own), pick(other, own, there[0])), y.size);
+	if (busy && !reduces) {
+		u64 keep = y.dst + (cast ? 0 : c.rank * y.bytes);
+		if (gets) putUnit(y.dst + (cast ? 0 : (1 - c.rank) * y.bytes), there[0], y.size);
+		if (sends && keep != y.src + mine * y.bytes) putUnit(keep, own, y.size);
+	}
+	if (!at(StepData) || !at(StepBarrier) || !at(StepLeave)) return;
+	if (thread() == 0) leave(c);
+}
+
 // pushCall is a whole call over W ranks, or up to W where W is 8:
 // for u { for p { box[p][half][rank][u] = unit of src for p, flagged } }
 // for u { store what the lines of all ranks make }
