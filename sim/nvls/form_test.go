@@ -180,3 +180,24 @@ func FuzzProfile(f *testing.F) {
 		}
 	})
 }
+
+// FuzzForm: whatever the text, it is a form or refused, and a form that exists
+// has a length that accesses have.
+func FuzzForm(f *testing.F) {
+	f.Add("multimem.ld_reduce.relaxed.sys.global.add.acc::f32.v4.bf16x2", 90)
+	f.Add("multimem.red.v8.e4m3", 103)
+	f.Fuzz(func(t *testing.T, text string, sm int) {
+		form, err := ParseForm(text)
+		if err != nil || form.Check(sm, false) != nil {
+			return
+		}
+		require.Contains(t, []int{4, 8, 16}, form.Bytes())
+		again, err := ParseForm(form.String())
+		require.NoError(t, err)
+		require.Equal(t, form, again)
+		c := Config{}
+		if a, err := c.Access(form); err == nil {
+			a.Word([]uint64{1, 2, 3}, 0)
+		}
+	})
+}
