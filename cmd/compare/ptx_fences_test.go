@@ -21,20 +21,26 @@ import (
 	"example.com/tandem/sim/ptx"
 )
 
-// fenceCall is what two ranks of two blocks each do on one team.
+// fenceCall is what ranks of two blocks each do on one team.
 type fenceCall struct {
 	params string
 	calls  []api.Call
 }
 
-// fenceParams force every path.
-var fenceParams = []string{"?ctas=2", "?ctas=2&path=direct", "?ctas=2&path=two_shot", "?ctas=2&buffers=staged&stage=262144", "?ctas=2&gpus=1"}
+// fenceTeams force every path.
+var fenceTeams = []struct {
+	ranks  int
+	params string
+}{
+	{2, "?ctas=2"}, {2, "?ctas=2&path=direct"}, {2, "?ctas=2&path=two_shot"}, {2, "?ctas=2&buffers=staged&stage=262144"}, {2, "?ctas=2&gpus=1"},
+	{3, "?ctas=2"}, {3, "?ctas=2&path=direct"}, {3, "?ctas=2&path=two_shot"},
+}
 
 // fenceKinds are calls that are executed by different instructions, large enough
 // for both blocks.
-func fenceKinds() (out []api.Call) {
+func fenceKinds(ranks int) (out []api.Call) {
 	add := func(c api.Collective, d api.DType, o api.Op, form api.InPlace) {
-		call := api.Call{Collective: c, DType: d, Op: o, Ranks: 2, Count: 2400, InPlace: form}
+		call := api.Call{Collective: c, DType: d, Op: o, Ranks: ranks, Count: 2400, InPlace: form}
 		if api.IsMany(c) {
 			call.Count, call.Many = 0, []api.LaneShape{{Count: 2400}, {Count: 7}}
 		}
@@ -62,7 +68,7 @@ func fenceKinds() (out []api.Call) {
 // run executes the calls, telling of each that it begins, and says how that went
 // wrong; "" if it did not.
 func (c *fenceCall) run(ctx context.Context, model conformance.Side, o ptx.Options, begin func(k int)) (string, error) {
-	o.Devices, o.Info = 2, smallGPU
+	o.Devices, o.Info = c.calls[0].Ranks, smallGPU
 	d := ptx.Open(o)
 	h := hw.New("ptx", reusing{d})
 	spec, err := api.ParseSpec("ptx:tandem" + c.params)
@@ -130,7 +136,7 @@ func (f *fence) without(ctx context.Context, lines []string, calls []fenceCall, 
 }
 
 // TestPTXFences takes out each fence of tandem's kernels alone and looks whether
-// that is seen, on two ranks of two blocks. It logs those whose absence nothing
+// that is seen, on two and three ranks of two blocks. It logs those whose absence nothing
 // shows, and those that are not reached. Whether a race is found depends on
 // which writes the strong reads of a schedule see, not on the order of anything
 // else: so one seed finds most, and the absence of a race under a few is not a
@@ -144,21 +150,21 @@ func TestPTXFences(t *testing.T) {
 	var reached []map[int]bool // lines, by call
 	work := new(errgroup.Group)
 	work.SetLimit(runtime.GOMAXPROCS(0))
-	for _, params := range fenceParams {
+	for _, team := range fenceTeams {
 		first := len(calls)
-		for _, call := range fenceKinds() {
-			calls, reached = append(calls, fenceCall{params, []api.Call{call}}), append(reached, map[int]bool{})
+		for _, call := range fenceKinds(team.ranks) {
+			calls, reached = append(calls, fenceCall{team.params, []api.Call{call}}), append(reached, map[int]bool{})
 		}
 		list, lines := calls[first:], reached[first:]
 		work.Go(func() error {
 			at := 0
-			all := fenceCall{params: params}
+			all := fenceCall{params: team.params}
 			for _, c := range list {
 				all.calls = append(all.calls, c.calls...)
 			}
 			what, err := all.run(t.Context(), model, ptx.Options{Seed: 1, Fenced: func(module string, line int) { lines[at][line] = true }}, func(k int) { at = k })
 			if what != "" {
-				err = fmt.Errorf("%s: %s", params, what)
+				err = fmt.Errorf("%s: %s", team.params, what)
 			}
 			return err
 		})
@@ -194,6 +200,6 @@ func TestPTXFences(t *testing.T) {
 			needed++
 		}
 	}
-	t.Logf("%d fences: %d needed; without %d no race was seen; %d are not reached by 2 ranks of 2 blocks", len(all), needed, counts["harmless"], counts["not reached"])
+	t.Logf("%d fences: %d needed; without %d no race was seen; %d are not reached by 2 or 3 ranks of 2 blocks", len(all), needed, counts["harmless"], counts["not reached"])
 	require.Positive(t, needed)
 }

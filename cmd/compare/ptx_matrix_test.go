@@ -27,10 +27,10 @@ func ptxAll() bool { return os.Getenv("TANDEM_PTX") != "" }
 func smallGPU(i *gpu.Info) { i.SMs, i.MaxThreadsPerSM = 1, 512 }
 
 // virtual is the backend ptx with a small GPU for every rank, or for every
-// other one.
+// other one, whose streams reuse buffers as soon as a kernel has ended.
 func virtual(t *testing.T, gpus int, seed uint64) *hw.Backend {
 	d := ptx.Open(ptx.Options{Devices: gpus, Seed: seed, Info: smallGPU})
-	h := hw.New("ptx", d)
+	h := hw.New("ptx", reusing{d})
 	t.Cleanup(func() {
 		require.NoError(t, h.Close())
 		require.NoError(t, d.Close())

@@ -5,7 +5,7 @@ import "example.com/tandem/api/gpu"
 // reusing is a driver whose streams go on after a kernel as an application's do:
 // they write over what was copied in before it, with what is there. A peer that
 // still reads a source, or writes a destination, of a rank whose kernel has ended
-// then races. Graphs are left as they are.
+// then races.
 type reusing struct{ gpu.Driver }
 
 // Devices are the driver's, with such streams.
@@ -66,10 +66,43 @@ func (s *reusingStream) Launch(l gpu.Launch) error {
 	if err := s.Stream.Launch(l); err != nil {
 		return err
 	}
+	return s.reuse()
+}
+
+func (s *reusingStream) EndCapture() (gpu.Graph, error) {
+	g, err := s.Stream.EndCapture()
+	if g != nil {
+		g = reusingGraph{g}
+	}
+	return g, err
+}
+
+func (s *reusingStream) reuse() error {
 	for _, r := range s.copied {
 		if err := s.Stream.Copy(r.Base, r.Base, r.Bytes); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+type reusingGraph struct{ gpu.Graph }
+
+func (g reusingGraph) Instantiate() (gpu.GraphExec, error) {
+	x, err := g.Graph.Instantiate()
+	return reusingExec{x}, err
+}
+
+type reusingExec struct{ gpu.GraphExec }
+
+func (x reusingExec) Upload(s gpu.Stream) error {
+	return x.GraphExec.Upload(s.(*reusingStream).Stream)
+}
+
+func (x reusingExec) Launch(s gpu.Stream) error {
+	r := s.(*reusingStream)
+	if err := x.GraphExec.Launch(r.Stream); err != nil {
+		return err
+	}
+	return r.reuse()
 }
