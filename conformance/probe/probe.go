@@ -100,11 +100,13 @@ type asker struct {
 	count  int64
 }
 
-// samples gives, by rank and vector, the outputs of vectors that fill a buffer,
-// one after another, over and over.
+// samples gives, by rank and vector, the outputs, at least one, of vectors that
+// fill a buffer, one after another, over and over.
 func (a *asker) samples(vectors [][]uint64) ([][][]uint64, error) {
 	n := int64(len(vectors))
-	count := (max(a.count, n) + n - 1) / n * n
+	// Whole words for every rank, so that no remainder goes another way.
+	whole := int64(16 * a.ranks)
+	count := (max(a.count, n) + whole - 1) / whole * whole
 	out, err := a.target.Reduce(a.ctx, a.d, a.op, a.ranks, count, func(rank int, i int64) uint64 { return vectors[i%n][rank] })
 	if err != nil {
 		return nil, err
