@@ -12,7 +12,8 @@ import (
 
 // Word is the result of one element: in are the patterns of all ranks, in rank
 // order, and index is the element's place in the multicast range, which hidden
-// directions depend on. It panics where op is not defined on d.
+// directions depend on. It panics where op is not defined on d, or where the
+// model's order names other ranks than there are.
 func (m *Model) Word(d num.DType, op num.Op, in []uint64, index int64) uint64 {
 	return m.element(d, op, len(in))(in, index)
 }
