@@ -2,7 +2,7 @@
 # matter.
 GO ?= go
 
-.PHONY: build test test-ptx test-exhaustive bench fmt lint kernels kernels-check test-gpu bench-gpu gpu-bundle accept-gpu
+.PHONY: build test test-ptx test-exhaustive bench fmt lint kernels kernels-check test-gpu bench-gpu gpu-bundle accept-gpu accept
 
 build: ## the command, as ./compare
 	$(GO) build -o compare ./cmd/compare
@@ -46,3 +46,11 @@ gpu-bundle: ## test binaries, compare and a runner for machines without Go: .bin
 accept-gpu: ## what hw is held to, on the GPUs here, a line for each point; under 8 minutes
 	GO="$(GO)" hw/bundle/build.sh
 	.bin/tandem-gpu-$$($(GO) env GOHOSTARCH)/run.sh accept
+
+# With GPUs here their kernels are run, and multicast is emulated unless
+# TANDEM_ACCEPT_NATIVE=1 asks for it and no switch of the environment forbids it.
+ACCEPT ?= .bin/accept
+accept: ## the rows of NVSHMEM PR #131 on our kernels, calls around them, tandem-nvls: a table, and vectors for replay in $(ACCEPT); a minute without a GPU
+	$(GO) test -tags gpu -count=1 -v -run '^(TestAccept|TestAcceptGPU)$$' ./cmd/compare/internal/accept -args -accept -bundle=$(abspath $(ACCEPT))
+	$(GO) run ./cmd/compare replay $(ACCEPT)/cascade-2dca770.jsonl.gz
+	$(GO) run ./cmd/compare replay $(ACCEPT)/cascade-pr131.jsonl.gz

@@ -52,7 +52,7 @@ type Summary struct {
 
 // Run does all of it. The error is of what could not be tried at all; what was
 // tried and is wrong is in Summary.Problems.
-func Run(ctx context.Context, o Options) (*Summary, error) {
+func Run(ctx context.Context, o Options) (sum *Summary, err error) {
 	o.preflight()
 	s := &Summary{}
 	bundle, err := newBundle(o.Dir)
@@ -63,8 +63,8 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	var runner conformance.Runner
-	defer runner.Close(context.WithoutCancel(ctx))
+	var both runners
+	defer func() { err = errors.Join(err, both.close(context.WithoutCancel(ctx))) }()
 	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.Call.Ranks, b.Call.Ranks) })
 	for _, r := range rows {
 		s.Rows = append(s.Rows, Result{Row: r})
@@ -75,19 +75,19 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 				continue
 			}
 			s.Rows[k].Run = true
-			if err := o.row(ctx, &runner, bundle, version, i, &s.Rows[k]); err != nil {
+			if err := o.row(ctx, &both, bundle, version, i, &s.Rows[k]); err != nil {
 				return nil, err
 			}
 		}
 	}
 	s.table(&o)
-	if err := s.neighbours(ctx, &runner, &o); err != nil {
+	if err := s.neighbours(ctx, &both, &o); err != nil {
 		return nil, err
 	}
-	if err := s.directions(ctx, &runner, o); err != nil {
+	if err := s.directions(ctx, &both, o); err != nil {
 		return nil, err
 	}
-	if err := s.nvls(ctx, &runner, &o); err != nil {
+	if err := s.nvls(ctx, &both, &o); err != nil {
 		return nil, err
 	}
 	run := 0
@@ -103,6 +103,13 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 	return s, bundle.close()
 }
 
+// runners keep one team open each.
+type runners struct{ hw, sim conformance.Runner }
+
+func (r *runners) close(ctx context.Context) error {
+	return errors.Join(r.hw.Close(ctx), r.sim.Close(ctx))
+}
+
 // spec parses "implementation" on a backend, with parameters.
 func spec(b api.Backend, implementation, params string) (conformance.Side, error) {
 	text := b.Name() + ":" + implementation
@@ -114,7 +121,7 @@ func spec(b api.Backend, implementation, params string) (conformance.Side, error
 }
 
 // pair records a call on kernels and model.
-func pair(ctx context.Context, r *conformance.Runner, o *Options, kernels, model string, call api.Call) (got, want *vectors.Row, err error) {
+func pair(ctx context.Context, r *runners, o *Options, kernels, model string, call api.Call) (got, want *vectors.Row, err error) {
 	hw, err := spec(o.HW, kernels, o.Params)
 	if err != nil {
 		return nil, nil, err
@@ -123,10 +130,10 @@ func pair(ctx context.Context, r *conformance.Runner, o *Options, kernels, model
 	if err != nil {
 		return nil, nil, err
 	}
-	if got, err = r.Record(ctx, hw, call); err != nil {
+	if got, err = r.hw.Record(ctx, hw, call); err != nil {
 		return nil, nil, fmt.Errorf("%v: %w", hw.Spec, err)
 	}
-	if want, err = r.Record(ctx, sim, call); err != nil {
+	if want, err = r.sim.Record(ctx, sim, call); err != nil {
 		return nil, nil, fmt.Errorf("%v: %w", sim.Spec, err)
 	}
 	return got, want, nil
@@ -150,8 +157,8 @@ func differs(got, want *vectors.Row) string {
 	return ""
 }
 
-func (o *Options) row(ctx context.Context, runner *conformance.Runner, b *bundle, version string, i int, r *Result) error {
-	got, want, err := pair(ctx, runner, o, "cascade@"+version, "nvshmem@"+version, r.Call)
+func (o *Options) row(ctx context.Context, both *runners, b *bundle, version string, i int, r *Result) error {
+	got, want, err := pair(ctx, both, o, "cascade@"+version, "nvshmem@"+version, r.Call)
 	if err != nil {
 		return err
 	}
@@ -175,14 +182,14 @@ func (s *Summary) check(what string, call api.Call, got, want *vectors.Row) {
 }
 
 // neighbours are calls beside the rows, in every version.
-func (s *Summary) neighbours(ctx context.Context, runner *conformance.Runner, o *Options) error {
+func (s *Summary) neighbours(ctx context.Context, r *runners, o *Options) error {
 	for _, ranks := range []int{2, 4} {
 		for k, version := range []string{"2dca770", "pr131", "pr131-team", "pr131-tail"} {
 			for n, call := range Neighbours(ranks) {
-				if o.Most > 0 && (n+k)%4 != 0 {
+				if o.Most > 0 && (n+k)%8 != 0 {
 					continue
 				}
-				got, want, err := pair(ctx, runner, o, "cascade@"+version, "nvshmem@"+version, call)
+				got, want, err := pair(ctx, r, o, "cascade@"+version, "nvshmem@"+version, call)
 				if err != nil {
 					return err
 				}
@@ -196,7 +203,7 @@ func (s *Summary) neighbours(ctx context.Context, runner *conformance.Runner, o 
 
 // directions are the last roundings that the emulated form has, on two-shot and
 // one-shot sums, and where there is no limit eight ranks in every version.
-func (s *Summary) directions(ctx context.Context, runner *conformance.Runner, o Options) error {
+func (s *Summary) directions(ctx context.Context, r *runners, o Options) error {
 	native := strings.Contains(o.Params, "multicast=on")
 	base := o
 	for k, dir := range []string{"rz", "rne", "away", "seeded&seed=5"} {
@@ -206,7 +213,7 @@ func (s *Summary) directions(ctx context.Context, runner *conformance.Runner, o 
 					continue // the switch has a direction of its own
 				}
 				o.Params, o.Model = join(base.Params, "dir="+dir), join(base.Model, "dir="+dir)
-				got, want, err := pair(ctx, runner, &o, "cascade@"+version, "nvshmem@"+version, call)
+				got, want, err := pair(ctx, r, &o, "cascade@"+version, "nvshmem@"+version, call)
 				if err != nil {
 					return err
 				}
@@ -226,7 +233,7 @@ func join(a, b string) string {
 }
 
 // nvls is tandem-nvls on some calls, where the simulator has it.
-func (s *Summary) nvls(ctx context.Context, runner *conformance.Runner, o *Options) error {
+func (s *Summary) nvls(ctx context.Context, r *runners, o *Options) error {
 	if !slices.ContainsFunc(o.Sim.Implementations(), func(i api.Implementation) bool { return i.Name == "tandem-nvls" }) {
 		return errors.New("the simulator has no tandem-nvls")
 	}
@@ -250,7 +257,7 @@ func (s *Summary) nvls(ctx context.Context, runner *conformance.Runner, o *Optio
 				if o.Most > 0 && n%2 == 1 {
 					continue
 				}
-				got, want, err := pair(ctx, runner, o, "tandem-nvls", "tandem-nvls", call)
+				got, want, err := pair(ctx, r, o, "tandem-nvls", "tandem-nvls", call)
 				if err != nil {
 					return err
 				}

@@ -10,15 +10,13 @@ import (
 	"example.com/tandem/api"
 	"example.com/tandem/api/num"
 	"example.com/tandem/hw/cascade"
-	"example.com/tandem/sim"
 	nvlsmodel "example.com/tandem/sim/nvls"
-	"example.com/tandem/sim/nvshmem"
 	"example.com/tandem/sim/ptx"
 )
 
 // modelled is what a backend of the simulator leaves in the destinations.
 func modelled(t *testing.T, spec string, call api.Call, seed uint64, style int) []api.Memory {
-	b := sim.New(nvshmem.Family{})
+	b := model()
 	s, err := api.ParseSpec(spec)
 	require.NoError(t, err)
 	team, err := b.Open(t.Context(), s, api.TeamConfig{Ranks: call.Ranks, Kind: call.Team})
@@ -52,8 +50,8 @@ func (r *rig) equals(spec string, call api.Call, seed uint64, style int) {
 }
 
 var cascadeForms = []form{
-	{"emulated", func(ranks int) ptx.Options { return ptx.Options{Devices: (ranks + 1) / 2} }, "dir=rz"},
-	{"native", func(ranks int) ptx.Options { return ptx.Options{Devices: ranks, Multicast: true, Sum: truncatedSum} }, "multicast=on"},
+	{"emulated", func(ranks int) ptx.Options { return ptx.Options{Devices: (ranks + 1) / 2} }, "dir=rz", []int{2, 4}},
+	{"native", func(ranks int) ptx.Options { return ptx.Options{Devices: ranks, Multicast: true, Sum: truncatedSum} }, "multicast=on", []int{2, 4}},
 }
 
 // truncatedSum is the model of a Blackwell switch that rounds 16-bit sums toward
@@ -71,7 +69,7 @@ func truncatedSum(d num.DType, in []uint64, _ uint64) uint64 {
 func TestCascadeSmall(t *testing.T) {
 	for _, f := range cascadeForms {
 		for i, version := range cascade.Versions()[:2] {
-			for _, ranks := range []int{2, 4} {
+			for _, ranks := range f.ranks {
 				t.Run(fmt.Sprintf("%s/%s/%d", f.name, version, ranks), func(t *testing.T) {
 					r := newRig(t, f.options(ranks), "ptx:cascade@"+version+"?threads=32&"+f.params, ranks)
 					defer r.close()

@@ -2,6 +2,7 @@ package accept
 
 import (
 	"cmp"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"os"
@@ -70,8 +71,9 @@ type bundle struct {
 }
 
 type file struct {
-	to  *os.File
-	out *vectors.Writer
+	to   *os.File
+	pack *gzip.Writer
+	out  *vectors.Writer
 }
 
 func newBundle(dir string) (*bundle, error) {
@@ -89,16 +91,17 @@ func (b *bundle) add(version string, row *vectors.Row) error {
 	}
 	f := b.files[version]
 	if f == nil {
-		to, err := os.Create(filepath.Join(b.dir, "cascade-"+version+".jsonl"))
+		to, err := os.Create(filepath.Join(b.dir, "cascade-"+version+".jsonl.gz"))
 		if err != nil {
 			return err
 		}
-		out, err := vectors.NewWriter(to, vectors.Header{Library: "cascade@" + version, Profile: "nvshmem@" + version, NVLS: true, Hardware: "multicast emulated, or a virtual switch",
+		pack := gzip.NewWriter(to)
+		out, err := vectors.NewWriter(pack, vectors.Header{Library: "cascade@" + version, Profile: "nvshmem@" + version, NVLS: true, Hardware: "multicast emulated, or a virtual switch",
 			Environment: map[string]string{"go": runtime.Version(), "goarch": runtime.GOARCH}})
 		if err != nil {
 			return errors.Join(err, to.Close())
 		}
-		f = &file{to, out}
+		f = &file{to, pack, out}
 		b.files[version] = f
 	}
 	return f.out.Write(row)
@@ -107,7 +110,7 @@ func (b *bundle) add(version string, row *vectors.Row) error {
 func (b *bundle) close() error {
 	var errs []error
 	for _, f := range b.files {
-		errs = append(errs, f.out.Close(), f.to.Close())
+		errs = append(errs, f.out.Close(), f.pack.Close(), f.to.Close())
 	}
 	return errors.Join(errs...)
 }

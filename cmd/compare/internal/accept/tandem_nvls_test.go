@@ -2,6 +2,8 @@ package accept
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -87,11 +89,12 @@ type form struct {
 	name    string
 	options func(ranks int) ptx.Options
 	params  string
+	ranks   []int
 }
 
 var forms = []form{
-	{"emulated", func(ranks int) ptx.Options { return ptx.Options{Devices: (ranks + 2) / 3} }, "window=off"},
-	{"native", func(ranks int) ptx.Options { return ptx.Options{Devices: ranks, Multicast: true, Sum: nearestSum} }, "multicast=on"},
+	{"emulated", func(ranks int) ptx.Options { return ptx.Options{Devices: (ranks + 2) / 3} }, "window=off", []int{2, 3, 8}},
+	{"native", func(ranks int) ptx.Options { return ptx.Options{Devices: ranks, Multicast: true, Sum: nearestSum} }, "multicast=on", []int{2, 4}},
 }
 
 // nearestSum is the arithmetic of the virtual switch: the exact sum, to nearest
@@ -106,11 +109,11 @@ func nearestSum(d num.DType, in []uint64, _ uint64) uint64 {
 // more.
 func TestCellsOfTheSwitch(t *testing.T) {
 	for _, f := range forms {
-		for _, ranks := range []int{2, 3, 4, 8} {
+		for _, ranks := range f.ranks {
 			t.Run(fmt.Sprintf("%s/%d", f.name, ranks), func(t *testing.T) {
 				r := newRig(t, f.options(ranks), "ptx:tandem-nvls?threads=32&ctas=1&dir=rne&"+f.params, ranks)
 				defer r.close()
-				step := map[int]int{2: 1, 3: 7, 4: 11, 8: 25}[ranks]
+				step := map[int]int{2: 1, 3: 7, 4: 13, 8: 47}[ranks]
 				if testing.Short() {
 					step *= 6
 				}
@@ -170,6 +173,54 @@ func TestSeeded(t *testing.T) {
 		}
 		r.close()
 	}
+}
+
+// TestAgainstModel samples calls: any number of ranks and any count around every
+// threshold, at different offsets on every rank, in place, and holds all bits to
+// the simulator's tandem-nvls; sums are seeded on both sides.
+func TestAgainstModel(t *testing.T) {
+	calls := map[int]int{2: 14, 3: 10, 5: 6, 7: 4, 16: 2}
+	every := os.Getenv("TANDEM_EXHAUSTIVE") != ""
+	for _, ranks := range []int{2, 3, 5, 7, 16} {
+		if testing.Short() && ranks > 3 || !every && (ranks == 3 || ranks == 16) {
+			continue
+		}
+		if every {
+			calls[ranks] *= 20
+		}
+		r := newRig(t, ptx.Options{Devices: 4}, "ptx:tandem-nvls?threads=32&ctas=2&stage=160000&seed=3", ranks)
+		rng := rand.New(rand.NewPCG(uint64(ranks), 1))
+		for n := range calls[ranks] {
+			r.equals("sim:tandem-nvls?seed=3", sampled(rng, ranks, n), uint64(n), n%styles)
+		}
+		r.close()
+	}
+}
+
+// sampled is a call of any kind that the switch has.
+func sampled(rng *rand.Rand, ranks, n int) api.Call {
+	all := cells()
+	c := all[rng.IntN(len(all))]
+	if n%2 == 0 {
+		c = cell{[]api.DType{api.BF16, api.F16}[n/2%2], api.Sum}
+	}
+	row := 16 * ranks / c.d.Size()
+	counts := []int{0, 1, row - 1, row, row + 1, 5*row - 1, 5*row + 3, 4096 - rng.IntN(50), rng.IntN(1000), 256 * 16 / c.d.Size()}
+	call := api.Call{Collective: []api.Collective{api.AllReduce, api.AllReduce, api.ReduceScatter, api.AllGather}[rng.IntN(4)], DType: c.d, Op: c.op, Ranks: ranks, Count: int64(counts[(n+ranks)%len(counts)] / (1 + ranks/8))}
+	if !call.Collective.Reduces() {
+		call.Op = api.NoOp
+	}
+	for range ranks {
+		call.SrcOffset = append(call.SrcOffset, rng.Int64N(8))
+		call.DstOffset = append(call.DstOffset, rng.Int64N(8))
+	}
+	if rng.IntN(3) == 0 {
+		call.InPlace, call.DstOffset = api.InPlaceOwn, call.SrcOffset
+		if call.Collective == api.ReduceScatter && rng.IntN(2) == 0 {
+			call.InPlace = api.InPlaceStart
+		}
+	}
+	return call
 }
 
 // offsets are one a rank, all different where there are few.
