@@ -12,6 +12,7 @@ import (
 	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
 	"example.com/tandem/conformance"
+	"example.com/tandem/conformance/probe"
 	"example.com/tandem/conformance/vectors"
 )
 
@@ -27,6 +28,9 @@ type Options struct {
 	// Most is the largest number of source elements of all ranks that is run, for
 	// virtual machines; 0 is no limit.
 	Most int64
+	// Probe is the number of elements of the calls that the probe makes; 0 leaves
+	// it out.
+	Probe int64
 	// Dir is where the vectors go; "" is nowhere.
 	Dir string
 	Out io.Writer
@@ -88,6 +92,9 @@ func Run(ctx context.Context, o Options) (sum *Summary, err error) {
 		return nil, err
 	}
 	if err := s.nvls(ctx, &both, &o); err != nil {
+		return nil, err
+	}
+	if err := o.probe(ctx); err != nil {
 		return nil, err
 	}
 	run := 0
@@ -197,6 +204,25 @@ func (s *Summary) neighbours(ctx context.Context, r *runners, o *Options) error 
 				s.Neighbours++
 			}
 		}
+	}
+	return nil
+}
+
+// probe says what the outputs of sums through the switch tell of it.
+func (o *Options) probe(ctx context.Context) error {
+	if o.Probe == 0 {
+		return nil
+	}
+	side, err := spec(o.HW, "tandem-nvls", o.Params)
+	if err != nil {
+		return err
+	}
+	rep, err := probe.Run(ctx, probe.Backend{Backend: o.HW, Spec: side.Spec}, side.Spec.String(), probe.Options{Count: o.Probe, DTypes: []api.DType{api.BF16, api.F32}})
+	if err != nil {
+		return err
+	}
+	for _, c := range rep.Cells {
+		fmt.Fprintf(o.Out, "probe: %s of %s, %d ranks: %s\n", c.Op, c.DType, c.Ranks, c.Verdict)
 	}
 	return nil
 }

@@ -33,9 +33,9 @@ func TestAccept(t *testing.T) {
 		t.Skip("there are GPUs here: TestAcceptGPU is about them")
 	}
 	// Longer rows take minutes here, and seconds on a GPU.
-	most := int64(4 * 1024)
+	most, probed := int64(4*1024), int64(0)
 	if *whole {
-		most = 4 * 131104
+		most, probed = 4*131104, 256
 	}
 	if os.Getenv("TANDEM_EXHAUSTIVE") != "" {
 		most = 0
@@ -43,7 +43,7 @@ func TestAccept(t *testing.T) {
 	d := ptx.Open(ptx.Options{Devices: 8, Seed: 1})
 	b := hw.New("ptx", d)
 	var out bytes.Buffer
-	s, err := Run(t.Context(), Options{HW: b, Sim: model(), Driver: d, Most: most, Params: "threads=32", Dir: *dir, Out: &out, Getenv: os.Getenv})
+	s, err := Run(t.Context(), Options{HW: b, Sim: model(), Driver: d, Most: most, Probe: probed, Params: "threads=32", Dir: *dir, Out: &out, Getenv: os.Getenv})
 	t.Log(out.String())
 	require.NoError(t, err)
 	require.Empty(t, s.Problems)
