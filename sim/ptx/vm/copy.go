@@ -43,16 +43,24 @@ func (g *Agent) over(r *Region, off, n uint64, w what) *Fault {
 		}
 		x := mark{event: g.ev, what: w, off: at, size: uint8(end - at), device: g.device}
 		if bad := g.touch(s, x); bad != nil {
-			who := g.m.names[bad.block]
-			describe := func() *Fault {
-				return &Fault{Code: gpu.LaunchFailed, Device: int(g.device), Rank: int(who.rank), CTA: int(who.block), Race: true,
-					What: fmt.Sprintf("race: %s at byte %d, and %s, are not ordered by causality", g.m.describe(&x), at, g.m.describe(bad))}
-			}
-			if told := g.m.opts.Race; told == nil || told(describe) {
-				return describe()
+			if f := g.raced(x, bad); f != nil {
+				return f
 			}
 		}
 		at = end
+	}
+	return nil
+}
+
+// raced is the fault of a race, if it is one.
+func (g *Agent) raced(x mark, bad *mark) *Fault {
+	describe := func() *Fault {
+		who := g.m.names[bad.block]
+		return &Fault{Code: gpu.LaunchFailed, Device: int(g.device), Rank: int(who.rank), CTA: int(who.block), Race: true,
+			What: fmt.Sprintf("race: %s at byte %d, and %s, are not ordered by causality", g.m.describe(&x), x.off, g.m.describe(bad))}
+	}
+	if told := g.m.opts.Race; told == nil || told(describe) {
+		return describe()
 	}
 	return nil
 }

@@ -211,6 +211,12 @@ func (t *thread) checked(s *Store, at uint64, a *access, alias int16, size int) 
 	if bad == nil {
 		return true
 	}
+	return t.raced(x, bad)
+}
+
+// raced says whether the thread may go on after a race. It is apart from what
+// every access goes through, so that marks stay off the heap there.
+func (t *thread) raced(x mark, bad *mark) bool {
 	x.event, x.device, x.kernel = t.ev, t.device, t.kernel
 	m := t.b.m
 	describe := func() *Fault {
