@@ -29,8 +29,9 @@ type Options struct {
 	// virtual machines; 0 is no limit.
 	Most int64
 	// Probe is the number of elements of the calls that the probe makes; 0 leaves
-	// it out.
-	Probe int64
+	// it out. ProbeTypes are the types; none is all that switches sum.
+	Probe      int64
+	ProbeTypes []api.DType
 	// Dir is where the vectors go; "" is nowhere.
 	Dir string
 	Out io.Writer
@@ -217,7 +218,7 @@ func (o *Options) probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rep, err := probe.Run(ctx, probe.Backend{Backend: o.HW, Spec: side.Spec}, side.Spec.String(), probe.Options{Count: o.Probe, DTypes: []api.DType{api.BF16, api.F32}})
+	rep, err := probe.Run(ctx, probe.Backend{Backend: o.HW, Spec: side.Spec}, side.Spec.String(), probe.Options{Count: o.Probe, DTypes: o.ProbeTypes})
 	if err != nil {
 		return err
 	}

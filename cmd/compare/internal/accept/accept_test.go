@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/tandem/api"
 	"example.com/tandem/api/gpu/gputest"
 	"example.com/tandem/hw"
 	"example.com/tandem/sim"
@@ -35,7 +36,7 @@ func TestAccept(t *testing.T) {
 	// Longer rows take minutes here, and seconds on a GPU.
 	most, probed := int64(4*1024), int64(0)
 	if *whole {
-		most, probed = 4*131104, 256
+		most, probed = 2*131105, 256
 	}
 	if os.Getenv("TANDEM_EXHAUSTIVE") != "" {
 		most = 0
@@ -43,7 +44,7 @@ func TestAccept(t *testing.T) {
 	d := ptx.Open(ptx.Options{Devices: 8, Seed: 1})
 	b := hw.New("ptx", d)
 	var out bytes.Buffer
-	s, err := Run(t.Context(), Options{HW: b, Sim: model(), Driver: d, Most: most, Probe: probed, Params: "threads=32", Dir: *dir, Out: &out, Getenv: os.Getenv})
+	s, err := Run(t.Context(), Options{HW: b, Sim: model(), Driver: d, Most: most, Probe: probed, ProbeTypes: []api.DType{api.F32}, Params: "threads=32", Dir: *dir, Out: &out, Getenv: os.Getenv})
 	t.Log(out.String())
 	require.NoError(t, err)
 	require.Empty(t, s.Problems)
