@@ -26,3 +26,13 @@ func (o Options) assemblyConverter(to, from num.DType, r num.Rounding) func(dst,
 func (o Options) assemblyExact(d num.DType, s num.Scheme, n int) func(elements int) func(dst []byte, srcs [][]byte) {
 	return nil
 }
+
+func (o Options) spreadKernel(high, low []byte, srcs [][]byte) int { return 0 }
+
+func (o Options) anyApart(high, low []byte, most, top uint16, man uint64) bool { return true }
+
+func (o Options) roundKernel(dst, sums []byte, d num.DType, r num.Rounding, most uint16) int {
+	return 0
+}
+
+func (o Options) ditherKernel(dst, sums []byte, d num.DType, key uint64, most uint16) int { return 0 }

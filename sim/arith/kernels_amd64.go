@@ -833,6 +833,86 @@ func oddF64ToF32(dst []byte, src []byte)
 //go:noescape
 func narrowF64ToF32Nearest(dst []byte, src []byte)
 
+// sumsBF16Nearest is, with dst as a slice of bf16, src of finite f64 and len(dst) a
+// multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = directed(num.BF16, src[i], most, num.NearestEven)
+//	}
+//
+//go:noescape
+func sumsBF16Nearest(dst []byte, src []byte, most uint64)
+
+// sumsBF16Truncate is, with dst as a slice of bf16, src of finite f64 and len(dst) a
+// multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = directed(num.BF16, src[i], most, num.TowardZero)
+//	}
+//
+//go:noescape
+func sumsBF16Truncate(dst []byte, src []byte, most uint64)
+
+// sumsBF16Away is, with dst as a slice of bf16, src of finite f64 and len(dst) a
+// multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = directed(num.BF16, src[i], most, num.AwayFromZero)
+//	}
+//
+//go:noescape
+func sumsBF16Away(dst []byte, src []byte, most uint64)
+
+// sumsBF16Seeded is, with dst as a slice of bf16, src of finite f64 and len(dst) a
+// multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = dithered(num.BF16, src[i], most, mix(key+uint64(i)))
+//	}
+//
+//go:noescape
+func sumsBF16Seeded(dst []byte, src []byte, most uint64, key uint64)
+
+// sumsF16Nearest is, with dst as a slice of f16, src of finite f64 and len(dst) a
+// multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = directed(num.F16, src[i], most, num.NearestEven)
+//	}
+//
+//go:noescape
+func sumsF16Nearest(dst []byte, src []byte, most uint64)
+
+// sumsF16Truncate is, with dst as a slice of f16, src of finite f64 and len(dst) a
+// multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = directed(num.F16, src[i], most, num.TowardZero)
+//	}
+//
+//go:noescape
+func sumsF16Truncate(dst []byte, src []byte, most uint64)
+
+// sumsF16Away is, with dst as a slice of f16, src of finite f64 and len(dst) a
+// multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = directed(num.F16, src[i], most, num.AwayFromZero)
+//	}
+//
+//go:noescape
+func sumsF16Away(dst []byte, src []byte, most uint64)
+
+// sumsF16Seeded is, with dst as a slice of f16, src of finite f64 and len(dst) a
+// multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = dithered(num.F16, src[i], most, mix(key+uint64(i)))
+//	}
+//
+//go:noescape
+func sumsF16Seeded(dst []byte, src []byte, most uint64, key uint64)
+
 // pickMin16 is, with the ranges as slices of int16, len(dst) a multiple of 16, mag the
 // greatest int16 and every NaN counting as the key as,
 //

@@ -5705,6 +5705,1024 @@ below16:
 	VZEROUPPER
 	RET
 
+DATA magnitudes<>+0(SB)/8, $0x7fffffffffffffff
+DATA magnitudes<>+8(SB)/8, $0x7fffffffffffffff
+DATA magnitudes<>+16(SB)/8, $0x7fffffffffffffff
+DATA magnitudes<>+24(SB)/8, $0x7fffffffffffffff
+GLOBL magnitudes<>(SB), RODATA|NOPTR, $32
+
+DATA scaleBF16<>+0(SB)/8, $0x07f0000000000000
+DATA scaleBF16<>+8(SB)/8, $0x07f0000000000000
+DATA scaleBF16<>+16(SB)/8, $0x07f0000000000000
+DATA scaleBF16<>+24(SB)/8, $0x07f0000000000000
+GLOBL scaleBF16<>(SB), RODATA|NOPTR, $32
+
+DATA belowBF16<>+0(SB)/8, $0x00001fffffffffff
+DATA belowBF16<>+8(SB)/8, $0x00001fffffffffff
+DATA belowBF16<>+16(SB)/8, $0x00001fffffffffff
+DATA belowBF16<>+24(SB)/8, $0x00001fffffffffff
+GLOBL belowBF16<>(SB), RODATA|NOPTR, $32
+
+DATA halfBF16<>+0(SB)/8, $0x00000fffffffffff
+DATA halfBF16<>+8(SB)/8, $0x00000fffffffffff
+DATA halfBF16<>+16(SB)/8, $0x00000fffffffffff
+DATA halfBF16<>+24(SB)/8, $0x00000fffffffffff
+GLOBL halfBF16<>(SB), RODATA|NOPTR, $32
+
+// func sumsBF16Nearest(dst []byte, src []byte, most uint64)
+// Requires: AVX, AVX2
+TEXT ·sumsBF16Nearest(SB), NOSPLIT, $0-56
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVQ         most+48(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x0000000000008000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	VPXOR        Y2, Y2, Y2
+	MOVQ         $0x0000000000000001, BX
+	VMOVQ        BX, X3
+	VPBROADCASTQ X3, Y3
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VADDPD    (DX)(BX*4), Y2, Y4
+	VMULPD    scaleBF16<>+0(SB), Y4, Y4
+	VPAND     magnitudes<>+0(SB), Y4, Y5
+	VPSRLQ    $0x2d, Y5, Y6
+	VPAND     Y3, Y6, Y6
+	VPADDQ    halfBF16<>+0(SB), Y5, Y5
+	VPADDQ    Y6, Y5, Y5
+	VPSRLQ    $0x2d, Y5, Y5
+	VPMINUD   Y0, Y5, Y5
+	VPSRLQ    $0x30, Y4, Y4
+	VPAND     Y1, Y4, Y4
+	VPOR      Y4, Y5, Y5
+	VADDPD    32(DX)(BX*4), Y2, Y4
+	VMULPD    scaleBF16<>+0(SB), Y4, Y4
+	VPAND     magnitudes<>+0(SB), Y4, Y6
+	VPSRLQ    $0x2d, Y6, Y7
+	VPAND     Y3, Y7, Y7
+	VPADDQ    halfBF16<>+0(SB), Y6, Y6
+	VPADDQ    Y7, Y6, Y6
+	VPSRLQ    $0x2d, Y6, Y6
+	VPMINUD   Y0, Y6, Y6
+	VPSRLQ    $0x30, Y4, Y4
+	VPAND     Y1, Y4, Y4
+	VPOR      Y4, Y6, Y6
+	VPACKUSDW Y6, Y5, Y5
+	VADDPD    64(DX)(BX*4), Y2, Y4
+	VMULPD    scaleBF16<>+0(SB), Y4, Y4
+	VPAND     magnitudes<>+0(SB), Y4, Y6
+	VPSRLQ    $0x2d, Y6, Y7
+	VPAND     Y3, Y7, Y7
+	VPADDQ    halfBF16<>+0(SB), Y6, Y6
+	VPADDQ    Y7, Y6, Y6
+	VPSRLQ    $0x2d, Y6, Y6
+	VPMINUD   Y0, Y6, Y6
+	VPSRLQ    $0x30, Y4, Y4
+	VPAND     Y1, Y4, Y4
+	VPOR      Y4, Y6, Y6
+	VADDPD    96(DX)(BX*4), Y2, Y4
+	VMULPD    scaleBF16<>+0(SB), Y4, Y4
+	VPAND     magnitudes<>+0(SB), Y4, Y7
+	VPSRLQ    $0x2d, Y7, Y8
+	VPAND     Y3, Y8, Y8
+	VPADDQ    halfBF16<>+0(SB), Y7, Y7
+	VPADDQ    Y8, Y7, Y7
+	VPSRLQ    $0x2d, Y7, Y7
+	VPMINUD   Y0, Y7, Y7
+	VPSRLQ    $0x30, Y4, Y4
+	VPAND     Y1, Y4, Y4
+	VPOR      Y4, Y7, Y7
+	VPACKUSDW Y7, Y6, Y6
+	VPACKUSDW Y6, Y5, Y5
+	VMOVDQU   quarters<>+0(SB), Y4
+	VPERMD    Y5, Y4, Y5
+	VMOVDQU   Y5, (AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+DATA quarters<>+0(SB)/8, $0x0000000400000000
+DATA quarters<>+8(SB)/8, $0x0000000500000001
+DATA quarters<>+16(SB)/8, $0x0000000600000002
+DATA quarters<>+24(SB)/8, $0x0000000700000003
+GLOBL quarters<>(SB), RODATA|NOPTR, $32
+
+// func sumsBF16Truncate(dst []byte, src []byte, most uint64)
+// Requires: AVX, AVX2
+TEXT ·sumsBF16Truncate(SB), NOSPLIT, $0-56
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVQ         most+48(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x0000000000008000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	VPXOR        Y2, Y2, Y2
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VADDPD    (DX)(BX*4), Y2, Y3
+	VMULPD    scaleBF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y4
+	VPSRLQ    $0x2d, Y4, Y4
+	VPMINUD   Y0, Y4, Y4
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y4, Y4
+	VADDPD    32(DX)(BX*4), Y2, Y3
+	VMULPD    scaleBF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y5
+	VPSRLQ    $0x2d, Y5, Y5
+	VPMINUD   Y0, Y5, Y5
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y5, Y5
+	VPACKUSDW Y5, Y4, Y4
+	VADDPD    64(DX)(BX*4), Y2, Y3
+	VMULPD    scaleBF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y5
+	VPSRLQ    $0x2d, Y5, Y5
+	VPMINUD   Y0, Y5, Y5
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y5, Y5
+	VADDPD    96(DX)(BX*4), Y2, Y3
+	VMULPD    scaleBF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y6
+	VPSRLQ    $0x2d, Y6, Y6
+	VPMINUD   Y0, Y6, Y6
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y6, Y6
+	VPACKUSDW Y6, Y5, Y5
+	VPACKUSDW Y5, Y4, Y4
+	VMOVDQU   quarters<>+0(SB), Y3
+	VPERMD    Y4, Y3, Y4
+	VMOVDQU   Y4, (AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+// func sumsBF16Away(dst []byte, src []byte, most uint64)
+// Requires: AVX, AVX2
+TEXT ·sumsBF16Away(SB), NOSPLIT, $0-56
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVQ         most+48(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x0000000000008000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	VPXOR        Y2, Y2, Y2
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VADDPD    (DX)(BX*4), Y2, Y3
+	VMULPD    scaleBF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y4
+	VPADDQ    belowBF16<>+0(SB), Y4, Y4
+	VPSRLQ    $0x2d, Y4, Y4
+	VPMINUD   Y0, Y4, Y4
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y4, Y4
+	VADDPD    32(DX)(BX*4), Y2, Y3
+	VMULPD    scaleBF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y5
+	VPADDQ    belowBF16<>+0(SB), Y5, Y5
+	VPSRLQ    $0x2d, Y5, Y5
+	VPMINUD   Y0, Y5, Y5
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y5, Y5
+	VPACKUSDW Y5, Y4, Y4
+	VADDPD    64(DX)(BX*4), Y2, Y3
+	VMULPD    scaleBF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y5
+	VPADDQ    belowBF16<>+0(SB), Y5, Y5
+	VPSRLQ    $0x2d, Y5, Y5
+	VPMINUD   Y0, Y5, Y5
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y5, Y5
+	VADDPD    96(DX)(BX*4), Y2, Y3
+	VMULPD    scaleBF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y6
+	VPADDQ    belowBF16<>+0(SB), Y6, Y6
+	VPSRLQ    $0x2d, Y6, Y6
+	VPMINUD   Y0, Y6, Y6
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y6, Y6
+	VPACKUSDW Y6, Y5, Y5
+	VPACKUSDW Y5, Y4, Y4
+	VMOVDQU   quarters<>+0(SB), Y3
+	VPERMD    Y4, Y3, Y4
+	VMOVDQU   Y4, (AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+// func sumsBF16Seeded(dst []byte, src []byte, most uint64, key uint64)
+// Requires: AVX, AVX2
+TEXT ·sumsBF16Seeded(SB), NOSPLIT, $0-64
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVQ         most+48(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x0000000000008000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	VPXOR        Y2, Y2, Y2
+	MOVQ         key+56(FP), BX
+	VMOVQ        BX, X3
+	VPBROADCASTQ X3, Y3
+	VPADDQ       steps<>+0(SB), Y3, Y3
+	MOVQ         $0x000000001ce4e5b9, BX
+	VMOVQ        BX, X4
+	VPBROADCASTQ X4, Y4
+	MOVQ         $0x00000000bf58476d, BX
+	VMOVQ        BX, X5
+	VPBROADCASTQ X5, Y5
+	MOVQ         $0x00000000133111eb, BX
+	VMOVQ        BX, X6
+	VPBROADCASTQ X6, Y6
+	MOVQ         $0x0000000094d049bb, BX
+	VMOVQ        BX, X7
+	VPBROADCASTQ X7, Y7
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VADDPD    (DX)(BX*4), Y2, Y8
+	VMULPD    scaleBF16<>+0(SB), Y8, Y8
+	VPAND     magnitudes<>+0(SB), Y8, Y9
+	VPADDQ    belowBF16<>+0(SB), Y9, Y9
+	VMOVDQA   Y3, Y10
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x20, Y10, Y11
+	VPMULUDQ  Y4, Y11, Y11
+	VPMULUDQ  Y5, Y10, Y12
+	VPADDQ    Y12, Y11, Y11
+	VPSLLQ    $0x20, Y11, Y11
+	VPMULUDQ  Y4, Y10, Y10
+	VPADDQ    Y11, Y10, Y10
+	VPSRLQ    $0x1b, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x20, Y10, Y11
+	VPMULUDQ  Y6, Y11, Y11
+	VPMULUDQ  Y7, Y10, Y12
+	VPADDQ    Y12, Y11, Y11
+	VPSLLQ    $0x20, Y11, Y11
+	VPMULUDQ  Y6, Y10, Y10
+	VPADDQ    Y11, Y10, Y10
+	VPSRLQ    $0x1f, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x1e, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x20, Y10, Y11
+	VPMULUDQ  Y4, Y11, Y11
+	VPMULUDQ  Y5, Y10, Y12
+	VPADDQ    Y12, Y11, Y11
+	VPSLLQ    $0x20, Y11, Y11
+	VPMULUDQ  Y4, Y10, Y10
+	VPADDQ    Y11, Y10, Y10
+	VPSRLQ    $0x1b, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x20, Y10, Y11
+	VPMULUDQ  Y6, Y11, Y11
+	VPMULUDQ  Y7, Y10, Y12
+	VPADDQ    Y12, Y11, Y11
+	VPSLLQ    $0x20, Y11, Y11
+	VPMULUDQ  Y6, Y10, Y10
+	VPADDQ    Y11, Y10, Y10
+	VPSRLQ    $0x1f, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x13, Y10, Y10
+	VPSUBQ    Y10, Y9, Y9
+	VPSRLQ    $0x2d, Y9, Y9
+	VPMINUD   Y0, Y9, Y9
+	VPSRLQ    $0x30, Y8, Y8
+	VPAND     Y1, Y8, Y8
+	VPOR      Y8, Y9, Y9
+	VADDPD    32(DX)(BX*4), Y2, Y8
+	VMULPD    scaleBF16<>+0(SB), Y8, Y8
+	VPAND     magnitudes<>+0(SB), Y8, Y10
+	VPADDQ    belowBF16<>+0(SB), Y10, Y10
+	VMOVDQA   Y3, Y11
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y4, Y12, Y12
+	VPMULUDQ  Y5, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y4, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1b, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y6, Y12, Y12
+	VPMULUDQ  Y7, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y6, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1f, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x1e, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y4, Y12, Y12
+	VPMULUDQ  Y5, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y4, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1b, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y6, Y12, Y12
+	VPMULUDQ  Y7, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y6, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1f, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x13, Y11, Y11
+	VPSUBQ    Y11, Y10, Y10
+	VPSRLQ    $0x2d, Y10, Y10
+	VPMINUD   Y0, Y10, Y10
+	VPSRLQ    $0x30, Y8, Y8
+	VPAND     Y1, Y8, Y8
+	VPOR      Y8, Y10, Y10
+	VPACKUSDW Y10, Y9, Y9
+	VADDPD    64(DX)(BX*4), Y2, Y8
+	VMULPD    scaleBF16<>+0(SB), Y8, Y8
+	VPAND     magnitudes<>+0(SB), Y8, Y10
+	VPADDQ    belowBF16<>+0(SB), Y10, Y10
+	VMOVDQA   Y3, Y11
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y4, Y12, Y12
+	VPMULUDQ  Y5, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y4, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1b, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y6, Y12, Y12
+	VPMULUDQ  Y7, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y6, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1f, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x1e, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y4, Y12, Y12
+	VPMULUDQ  Y5, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y4, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1b, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y6, Y12, Y12
+	VPMULUDQ  Y7, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y6, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1f, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x13, Y11, Y11
+	VPSUBQ    Y11, Y10, Y10
+	VPSRLQ    $0x2d, Y10, Y10
+	VPMINUD   Y0, Y10, Y10
+	VPSRLQ    $0x30, Y8, Y8
+	VPAND     Y1, Y8, Y8
+	VPOR      Y8, Y10, Y10
+	VADDPD    96(DX)(BX*4), Y2, Y8
+	VMULPD    scaleBF16<>+0(SB), Y8, Y8
+	VPAND     magnitudes<>+0(SB), Y8, Y11
+	VPADDQ    belowBF16<>+0(SB), Y11, Y11
+	VMOVDQA   Y3, Y12
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y12, Y13
+	VPXOR     Y13, Y12, Y12
+	VPSRLQ    $0x20, Y12, Y13
+	VPMULUDQ  Y4, Y13, Y13
+	VPMULUDQ  Y5, Y12, Y14
+	VPADDQ    Y14, Y13, Y13
+	VPSLLQ    $0x20, Y13, Y13
+	VPMULUDQ  Y4, Y12, Y12
+	VPADDQ    Y13, Y12, Y12
+	VPSRLQ    $0x1b, Y12, Y13
+	VPXOR     Y13, Y12, Y12
+	VPSRLQ    $0x20, Y12, Y13
+	VPMULUDQ  Y6, Y13, Y13
+	VPMULUDQ  Y7, Y12, Y14
+	VPADDQ    Y14, Y13, Y13
+	VPSLLQ    $0x20, Y13, Y13
+	VPMULUDQ  Y6, Y12, Y12
+	VPADDQ    Y13, Y12, Y12
+	VPSRLQ    $0x1f, Y12, Y13
+	VPXOR     Y13, Y12, Y12
+	VPSRLQ    $0x1e, Y12, Y13
+	VPXOR     Y13, Y12, Y12
+	VPSRLQ    $0x20, Y12, Y13
+	VPMULUDQ  Y4, Y13, Y13
+	VPMULUDQ  Y5, Y12, Y14
+	VPADDQ    Y14, Y13, Y13
+	VPSLLQ    $0x20, Y13, Y13
+	VPMULUDQ  Y4, Y12, Y12
+	VPADDQ    Y13, Y12, Y12
+	VPSRLQ    $0x1b, Y12, Y13
+	VPXOR     Y13, Y12, Y12
+	VPSRLQ    $0x20, Y12, Y13
+	VPMULUDQ  Y6, Y13, Y13
+	VPMULUDQ  Y7, Y12, Y14
+	VPADDQ    Y14, Y13, Y13
+	VPSLLQ    $0x20, Y13, Y13
+	VPMULUDQ  Y6, Y12, Y12
+	VPADDQ    Y13, Y12, Y12
+	VPSRLQ    $0x1f, Y12, Y13
+	VPXOR     Y13, Y12, Y12
+	VPSRLQ    $0x13, Y12, Y12
+	VPSUBQ    Y12, Y11, Y11
+	VPSRLQ    $0x2d, Y11, Y11
+	VPMINUD   Y0, Y11, Y11
+	VPSRLQ    $0x30, Y8, Y8
+	VPAND     Y1, Y8, Y8
+	VPOR      Y8, Y11, Y11
+	VPACKUSDW Y11, Y10, Y10
+	VPACKUSDW Y10, Y9, Y9
+	VMOVDQU   quarters<>+0(SB), Y8
+	VPERMD    Y9, Y8, Y9
+	VMOVDQU   Y9, (AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+DATA steps<>+0(SB)/8, $0x0000000000000000
+DATA steps<>+8(SB)/8, $0x0000000000000001
+DATA steps<>+16(SB)/8, $0x0000000000000002
+DATA steps<>+24(SB)/8, $0x0000000000000003
+GLOBL steps<>(SB), RODATA|NOPTR, $32
+
+DATA four<>+0(SB)/8, $0x0000000000000004
+DATA four<>+8(SB)/8, $0x0000000000000004
+DATA four<>+16(SB)/8, $0x0000000000000004
+DATA four<>+24(SB)/8, $0x0000000000000004
+GLOBL four<>(SB), RODATA|NOPTR, $32
+
+DATA scaleF16<>+0(SB)/8, $0x00f0000000000000
+DATA scaleF16<>+8(SB)/8, $0x00f0000000000000
+DATA scaleF16<>+16(SB)/8, $0x00f0000000000000
+DATA scaleF16<>+24(SB)/8, $0x00f0000000000000
+GLOBL scaleF16<>(SB), RODATA|NOPTR, $32
+
+DATA belowF16<>+0(SB)/8, $0x000003ffffffffff
+DATA belowF16<>+8(SB)/8, $0x000003ffffffffff
+DATA belowF16<>+16(SB)/8, $0x000003ffffffffff
+DATA belowF16<>+24(SB)/8, $0x000003ffffffffff
+GLOBL belowF16<>(SB), RODATA|NOPTR, $32
+
+DATA halfF16<>+0(SB)/8, $0x000001ffffffffff
+DATA halfF16<>+8(SB)/8, $0x000001ffffffffff
+DATA halfF16<>+16(SB)/8, $0x000001ffffffffff
+DATA halfF16<>+24(SB)/8, $0x000001ffffffffff
+GLOBL halfF16<>(SB), RODATA|NOPTR, $32
+
+// func sumsF16Nearest(dst []byte, src []byte, most uint64)
+// Requires: AVX, AVX2
+TEXT ·sumsF16Nearest(SB), NOSPLIT, $0-56
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVQ         most+48(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x0000000000008000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	VPXOR        Y2, Y2, Y2
+	MOVQ         $0x0000000000000001, BX
+	VMOVQ        BX, X3
+	VPBROADCASTQ X3, Y3
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VADDPD    (DX)(BX*4), Y2, Y4
+	VMULPD    scaleF16<>+0(SB), Y4, Y4
+	VPAND     magnitudes<>+0(SB), Y4, Y5
+	VPSRLQ    $0x2a, Y5, Y6
+	VPAND     Y3, Y6, Y6
+	VPADDQ    halfF16<>+0(SB), Y5, Y5
+	VPADDQ    Y6, Y5, Y5
+	VPSRLQ    $0x2a, Y5, Y5
+	VPMINUD   Y0, Y5, Y5
+	VPSRLQ    $0x30, Y4, Y4
+	VPAND     Y1, Y4, Y4
+	VPOR      Y4, Y5, Y5
+	VADDPD    32(DX)(BX*4), Y2, Y4
+	VMULPD    scaleF16<>+0(SB), Y4, Y4
+	VPAND     magnitudes<>+0(SB), Y4, Y6
+	VPSRLQ    $0x2a, Y6, Y7
+	VPAND     Y3, Y7, Y7
+	VPADDQ    halfF16<>+0(SB), Y6, Y6
+	VPADDQ    Y7, Y6, Y6
+	VPSRLQ    $0x2a, Y6, Y6
+	VPMINUD   Y0, Y6, Y6
+	VPSRLQ    $0x30, Y4, Y4
+	VPAND     Y1, Y4, Y4
+	VPOR      Y4, Y6, Y6
+	VPACKUSDW Y6, Y5, Y5
+	VADDPD    64(DX)(BX*4), Y2, Y4
+	VMULPD    scaleF16<>+0(SB), Y4, Y4
+	VPAND     magnitudes<>+0(SB), Y4, Y6
+	VPSRLQ    $0x2a, Y6, Y7
+	VPAND     Y3, Y7, Y7
+	VPADDQ    halfF16<>+0(SB), Y6, Y6
+	VPADDQ    Y7, Y6, Y6
+	VPSRLQ    $0x2a, Y6, Y6
+	VPMINUD   Y0, Y6, Y6
+	VPSRLQ    $0x30, Y4, Y4
+	VPAND     Y1, Y4, Y4
+	VPOR      Y4, Y6, Y6
+	VADDPD    96(DX)(BX*4), Y2, Y4
+	VMULPD    scaleF16<>+0(SB), Y4, Y4
+	VPAND     magnitudes<>+0(SB), Y4, Y7
+	VPSRLQ    $0x2a, Y7, Y8
+	VPAND     Y3, Y8, Y8
+	VPADDQ    halfF16<>+0(SB), Y7, Y7
+	VPADDQ    Y8, Y7, Y7
+	VPSRLQ    $0x2a, Y7, Y7
+	VPMINUD   Y0, Y7, Y7
+	VPSRLQ    $0x30, Y4, Y4
+	VPAND     Y1, Y4, Y4
+	VPOR      Y4, Y7, Y7
+	VPACKUSDW Y7, Y6, Y6
+	VPACKUSDW Y6, Y5, Y5
+	VMOVDQU   quarters<>+0(SB), Y4
+	VPERMD    Y5, Y4, Y5
+	VMOVDQU   Y5, (AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+// func sumsF16Truncate(dst []byte, src []byte, most uint64)
+// Requires: AVX, AVX2
+TEXT ·sumsF16Truncate(SB), NOSPLIT, $0-56
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVQ         most+48(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x0000000000008000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	VPXOR        Y2, Y2, Y2
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VADDPD    (DX)(BX*4), Y2, Y3
+	VMULPD    scaleF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y4
+	VPSRLQ    $0x2a, Y4, Y4
+	VPMINUD   Y0, Y4, Y4
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y4, Y4
+	VADDPD    32(DX)(BX*4), Y2, Y3
+	VMULPD    scaleF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y5
+	VPSRLQ    $0x2a, Y5, Y5
+	VPMINUD   Y0, Y5, Y5
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y5, Y5
+	VPACKUSDW Y5, Y4, Y4
+	VADDPD    64(DX)(BX*4), Y2, Y3
+	VMULPD    scaleF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y5
+	VPSRLQ    $0x2a, Y5, Y5
+	VPMINUD   Y0, Y5, Y5
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y5, Y5
+	VADDPD    96(DX)(BX*4), Y2, Y3
+	VMULPD    scaleF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y6
+	VPSRLQ    $0x2a, Y6, Y6
+	VPMINUD   Y0, Y6, Y6
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y6, Y6
+	VPACKUSDW Y6, Y5, Y5
+	VPACKUSDW Y5, Y4, Y4
+	VMOVDQU   quarters<>+0(SB), Y3
+	VPERMD    Y4, Y3, Y4
+	VMOVDQU   Y4, (AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+// func sumsF16Away(dst []byte, src []byte, most uint64)
+// Requires: AVX, AVX2
+TEXT ·sumsF16Away(SB), NOSPLIT, $0-56
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVQ         most+48(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x0000000000008000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	VPXOR        Y2, Y2, Y2
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VADDPD    (DX)(BX*4), Y2, Y3
+	VMULPD    scaleF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y4
+	VPADDQ    belowF16<>+0(SB), Y4, Y4
+	VPSRLQ    $0x2a, Y4, Y4
+	VPMINUD   Y0, Y4, Y4
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y4, Y4
+	VADDPD    32(DX)(BX*4), Y2, Y3
+	VMULPD    scaleF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y5
+	VPADDQ    belowF16<>+0(SB), Y5, Y5
+	VPSRLQ    $0x2a, Y5, Y5
+	VPMINUD   Y0, Y5, Y5
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y5, Y5
+	VPACKUSDW Y5, Y4, Y4
+	VADDPD    64(DX)(BX*4), Y2, Y3
+	VMULPD    scaleF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y5
+	VPADDQ    belowF16<>+0(SB), Y5, Y5
+	VPSRLQ    $0x2a, Y5, Y5
+	VPMINUD   Y0, Y5, Y5
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y5, Y5
+	VADDPD    96(DX)(BX*4), Y2, Y3
+	VMULPD    scaleF16<>+0(SB), Y3, Y3
+	VPAND     magnitudes<>+0(SB), Y3, Y6
+	VPADDQ    belowF16<>+0(SB), Y6, Y6
+	VPSRLQ    $0x2a, Y6, Y6
+	VPMINUD   Y0, Y6, Y6
+	VPSRLQ    $0x30, Y3, Y3
+	VPAND     Y1, Y3, Y3
+	VPOR      Y3, Y6, Y6
+	VPACKUSDW Y6, Y5, Y5
+	VPACKUSDW Y5, Y4, Y4
+	VMOVDQU   quarters<>+0(SB), Y3
+	VPERMD    Y4, Y3, Y4
+	VMOVDQU   Y4, (AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+// func sumsF16Seeded(dst []byte, src []byte, most uint64, key uint64)
+// Requires: AVX, AVX2
+TEXT ·sumsF16Seeded(SB), NOSPLIT, $0-64
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVQ         most+48(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x0000000000008000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	VPXOR        Y2, Y2, Y2
+	MOVQ         key+56(FP), BX
+	VMOVQ        BX, X3
+	VPBROADCASTQ X3, Y3
+	VPADDQ       steps<>+0(SB), Y3, Y3
+	MOVQ         $0x000000001ce4e5b9, BX
+	VMOVQ        BX, X4
+	VPBROADCASTQ X4, Y4
+	MOVQ         $0x00000000bf58476d, BX
+	VMOVQ        BX, X5
+	VPBROADCASTQ X5, Y5
+	MOVQ         $0x00000000133111eb, BX
+	VMOVQ        BX, X6
+	VPBROADCASTQ X6, Y6
+	MOVQ         $0x0000000094d049bb, BX
+	VMOVQ        BX, X7
+	VPBROADCASTQ X7, Y7
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VADDPD    (DX)(BX*4), Y2, Y8
+	VMULPD    scaleF16<>+0(SB), Y8, Y8
+	VPAND     magnitudes<>+0(SB), Y8, Y9
+	VPADDQ    belowF16<>+0(SB), Y9, Y9
+	VMOVDQA   Y3, Y10
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x20, Y10, Y11
+	VPMULUDQ  Y4, Y11, Y11
+	VPMULUDQ  Y5, Y10, Y12
+	VPADDQ    Y12, Y11, Y11
+	VPSLLQ    $0x20, Y11, Y11
+	VPMULUDQ  Y4, Y10, Y10
+	VPADDQ    Y11, Y10, Y10
+	VPSRLQ    $0x1b, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x20, Y10, Y11
+	VPMULUDQ  Y6, Y11, Y11
+	VPMULUDQ  Y7, Y10, Y12
+	VPADDQ    Y12, Y11, Y11
+	VPSLLQ    $0x20, Y11, Y11
+	VPMULUDQ  Y6, Y10, Y10
+	VPADDQ    Y11, Y10, Y10
+	VPSRLQ    $0x1f, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x1e, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x20, Y10, Y11
+	VPMULUDQ  Y4, Y11, Y11
+	VPMULUDQ  Y5, Y10, Y12
+	VPADDQ    Y12, Y11, Y11
+	VPSLLQ    $0x20, Y11, Y11
+	VPMULUDQ  Y4, Y10, Y10
+	VPADDQ    Y11, Y10, Y10
+	VPSRLQ    $0x1b, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x20, Y10, Y11
+	VPMULUDQ  Y6, Y11, Y11
+	VPMULUDQ  Y7, Y10, Y12
+	VPADDQ    Y12, Y11, Y11
+	VPSLLQ    $0x20, Y11, Y11
+	VPMULUDQ  Y6, Y10, Y10
+	VPADDQ    Y11, Y10, Y10
+	VPSRLQ    $0x1f, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x16, Y10, Y10
+	VPSUBQ    Y10, Y9, Y9
+	VPSRLQ    $0x2a, Y9, Y9
+	VPMINUD   Y0, Y9, Y9
+	VPSRLQ    $0x30, Y8, Y8
+	VPAND     Y1, Y8, Y8
+	VPOR      Y8, Y9, Y9
+	VADDPD    32(DX)(BX*4), Y2, Y8
+	VMULPD    scaleF16<>+0(SB), Y8, Y8
+	VPAND     magnitudes<>+0(SB), Y8, Y10
+	VPADDQ    belowF16<>+0(SB), Y10, Y10
+	VMOVDQA   Y3, Y11
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y4, Y12, Y12
+	VPMULUDQ  Y5, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y4, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1b, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y6, Y12, Y12
+	VPMULUDQ  Y7, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y6, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1f, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x1e, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y4, Y12, Y12
+	VPMULUDQ  Y5, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y4, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1b, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y6, Y12, Y12
+	VPMULUDQ  Y7, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y6, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1f, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x16, Y11, Y11
+	VPSUBQ    Y11, Y10, Y10
+	VPSRLQ    $0x2a, Y10, Y10
+	VPMINUD   Y0, Y10, Y10
+	VPSRLQ    $0x30, Y8, Y8
+	VPAND     Y1, Y8, Y8
+	VPOR      Y8, Y10, Y10
+	VPACKUSDW Y10, Y9, Y9
+	VADDPD    64(DX)(BX*4), Y2, Y8
+	VMULPD    scaleF16<>+0(SB), Y8, Y8
+	VPAND     magnitudes<>+0(SB), Y8, Y10
+	VPADDQ    belowF16<>+0(SB), Y10, Y10
+	VMOVDQA   Y3, Y11
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y4, Y12, Y12
+	VPMULUDQ  Y5, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y4, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1b, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y6, Y12, Y12
+	VPMULUDQ  Y7, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y6, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1f, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x1e, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y4, Y12, Y12
+	VPMULUDQ  Y5, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y4, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1b, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y12
+	VPMULUDQ  Y6, Y12, Y12
+	VPMULUDQ  Y7, Y11, Y13
+	VPADDQ    Y13, Y12, Y12
+	VPSLLQ    $0x20, Y12, Y12
+	VPMULUDQ  Y6, Y11, Y11
+	VPADDQ    Y12, Y11, Y11
+	VPSRLQ    $0x1f, Y11, Y12
+	VPXOR     Y12, Y11, Y11
+	VPSRLQ    $0x16, Y11, Y11
+	VPSUBQ    Y11, Y10, Y10
+	VPSRLQ    $0x2a, Y10, Y10
+	VPMINUD   Y0, Y10, Y10
+	VPSRLQ    $0x30, Y8, Y8
+	VPAND     Y1, Y8, Y8
+	VPOR      Y8, Y10, Y10
+	VADDPD    96(DX)(BX*4), Y2, Y8
+	VMULPD    scaleF16<>+0(SB), Y8, Y8
+	VPAND     magnitudes<>+0(SB), Y8, Y11
+	VPADDQ    belowF16<>+0(SB), Y11, Y11
+	VMOVDQA   Y3, Y12
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y12, Y13
+	VPXOR     Y13, Y12, Y12
+	VPSRLQ    $0x20, Y12, Y13
+	VPMULUDQ  Y4, Y13, Y13
+	VPMULUDQ  Y5, Y12, Y14
+	VPADDQ    Y14, Y13, Y13
+	VPSLLQ    $0x20, Y13, Y13
+	VPMULUDQ  Y4, Y12, Y12
+	VPADDQ    Y13, Y12, Y12
+	VPSRLQ    $0x1b, Y12, Y13
+	VPXOR     Y13, Y12, Y12
+	VPSRLQ    $0x20, Y12, Y13
+	VPMULUDQ  Y6, Y13, Y13
+	VPMULUDQ  Y7, Y12, Y14
+	VPADDQ    Y14, Y13, Y13
+	VPSLLQ    $0x20, Y13, Y13
+	VPMULUDQ  Y6, Y12, Y12
+	VPADDQ    Y13, Y12, Y12
+	VPSRLQ    $0x1f, Y12, Y13
+	VPXOR     Y13, Y12, Y12
+	VPSRLQ    $0x1e, Y12, Y13
+	VPXOR     Y13, Y12, Y12
+	VPSRLQ    $0x20, Y12, Y13
+	VPMULUDQ  Y4, Y13, Y13
+	VPMULUDQ  Y5, Y12, Y14
+	VPADDQ    Y14, Y13, Y13
+	VPSLLQ    $0x20, Y13, Y13
+	VPMULUDQ  Y4, Y12, Y12
+	VPADDQ    Y13, Y12, Y12
+	VPSRLQ    $0x1b, Y12, Y13
+	VPXOR     Y13, Y12, Y12
+	VPSRLQ    $0x20, Y12, Y13
+	VPMULUDQ  Y6, Y13, Y13
+	VPMULUDQ  Y7, Y12, Y14
+	VPADDQ    Y14, Y13, Y13
+	VPSLLQ    $0x20, Y13, Y13
+	VPMULUDQ  Y6, Y12, Y12
+	VPADDQ    Y13, Y12, Y12
+	VPSRLQ    $0x1f, Y12, Y13
+	VPXOR     Y13, Y12, Y12
+	VPSRLQ    $0x16, Y12, Y12
+	VPSUBQ    Y12, Y11, Y11
+	VPSRLQ    $0x2a, Y11, Y11
+	VPMINUD   Y0, Y11, Y11
+	VPSRLQ    $0x30, Y8, Y8
+	VPAND     Y1, Y8, Y8
+	VPOR      Y8, Y11, Y11
+	VPACKUSDW Y11, Y10, Y10
+	VPACKUSDW Y10, Y9, Y9
+	VMOVDQU   quarters<>+0(SB), Y8
+	VPERMD    Y9, Y8, Y9
+	VMOVDQU   Y9, (AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
 // func pickMin16(dst []byte, acc []byte, srcs [][]byte, most uint16, as uint16)
 // Requires: AVX, AVX2
 TEXT ·pickMin16(SB), NOSPLIT, $0-76

@@ -22,7 +22,7 @@ const windowTile = 4096
 func (r *Reducer) planWindow() {
 	last, ok := map[Final]num.Rounding{RNE: num.NearestEven, RZ: num.TowardZero, RA: num.AwayFromZero}[r.model.Final]
 	m := &r.model
-	if ok && m.Kind == KindWindow && !m.FTZIn && !m.FTZOut && (m.Overflow == "" || m.Overflow == OverflowIEEE) && r.d.Size() > 1 && r.d != num.F64 && r.ranks > 1 {
+	if ok && m.Kind == KindWindow && !m.FTZIn && !m.FTZOut && (m.Overflow == "" || m.Overflow == OverflowIEEE) && r.d == num.F32 && r.ranks > 1 {
 		r.windowed = &num.Scheme{Op: num.Sum, Acc: num.AccExact, Last: last}
 	}
 }
@@ -54,12 +54,6 @@ type windowFolder struct {
 }
 
 func (w *windowFolder) tile(dst []byte, at int64) {
-	if w.small {
-		if !w.smallTile(dst, at) {
-			w.again(dst, at, ^uint64(0))
-		}
-		return
-	}
 	arith.Options{Workers: 1}.Reduce(dst, w.d, *w.windowed, w.part...)
 	f := &w.exact.format
 	least, greatest := w.extremes()

@@ -1,6 +1,9 @@
 package nvls
 
-import "example.com/tandem/api/num"
+import (
+	"example.com/tandem/api/num"
+	"example.com/tandem/sim/arith"
+)
 
 // Kind is how the terms of a sum are combined.
 type Kind string
@@ -133,14 +136,9 @@ func (m *Model) minMaxRule() num.MinMaxRule {
 }
 
 // hash is d of the direction: a number drawn from the seed and the element index.
-func hash(seed, index uint64) uint64 {
-	z := seed*0x9E3779B97F4A7C15 + index + 0x632BE59BD9B4E019
-	for range 2 { // splitmix64's finalizer, twice, so that near indices are far apart
-		z ^= z >> 30
-		z *= 0xBF58476D1CE4E5B9
-		z ^= z >> 27
-		z *= 0x94D049BB133111EB
-		z ^= z >> 31
-	}
-	return z
+func hash(seed, index uint64) uint64 { return arith.Mix(hashKey(seed, index)) }
+
+// hashKey is what is mixed; the keys of elements that follow each other do too.
+func hashKey(seed, index uint64) uint64 {
+	return seed*0x9E3779B97F4A7C15 + index + 0x632BE59BD9B4E019
 }

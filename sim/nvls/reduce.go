@@ -59,7 +59,7 @@ type Reducer struct {
 	tidy   bool // NaNs and zeros need a second look
 	// windowed is the scheme of nearly all of a window's sums.
 	windowed *num.Scheme
-	small    bool // nearly all sums are exact in f64
+	half     bool // nearly all sums are exact in f64
 	// Workers is the most goroutines that share one range; 0 stands for
 	// GOMAXPROCS.
 	Workers int
@@ -81,7 +81,7 @@ func NewReducer(m Model, d num.DType, op num.Op, ranks int) (*Reducer, error) {
 	case op == num.Sum:
 		r.planSum()
 		r.planWindow()
-		r.planSmall()
+		r.planHalf()
 	}
 	return r, nil
 }
@@ -93,7 +93,7 @@ func (r *Reducer) planSum() {
 	acc := m.accumulator(r.d)
 	switch {
 	case !plain:
-	case m.Kind == KindExact:
+	case m.Kind == KindExact && m.ResultBits == 0:
 		r.scheme = &num.Scheme{Op: num.Sum, Acc: num.AccExact}
 	case m.stepwise() && (acc == r.d || acc == num.F32):
 		r.scheme = &num.Scheme{Op: num.Sum}
@@ -133,7 +133,10 @@ func (r *Reducer) Fold(dst []byte, at int64, srcs ...[]byte) {
 	for w := range workers {
 		lo, hi := n*w/workers*size, n*(w+1)/workers*size
 		work := func() { r.part(dst, at, lo, hi, srcs) }
-		if r.windowed != nil || r.small {
+		switch {
+		case r.half:
+			work = func() { r.foldHalf(dst, at, lo, hi, srcs) }
+		case r.windowed != nil:
 			work = func() { r.foldWindow(dst, at, lo, hi, srcs) }
 		}
 		if w == workers-1 {

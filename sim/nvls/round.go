@@ -109,17 +109,22 @@ func (m *Model) rounder(d num.DType) rounder {
 // round is a total that is not zero, rounded once. index is the element's.
 func (r *rounder) round(t total, index int64) uint64 {
 	low, frac, sticky := r.truncate(t)
+	return r.place(t.neg, low, frac, sticky, index)
+}
+
+// place is round for what truncate leaves.
+func (r *rounder) place(neg bool, low, frac uint64, sticky bool, index int64) uint64 {
 	mag := low
 	switch {
 	case low >= r.infinity:
-		mag = r.beyond(t.neg)
-	case r.up(t.neg, low&1 == 1, frac, sticky, index):
+		mag = r.beyond(neg)
+	case r.up(neg, low&1 == 1, frac, sticky, index):
 		mag++
 	}
 	if mag >= r.infinity {
-		return r.overflown(t.neg)
+		return r.overflown(neg)
 	}
-	return r.signed(t.neg, mag)
+	return r.signed(neg, mag)
 }
 
 // truncate is the magnitude pattern of t cut off, at least the infinity where t

@@ -36,6 +36,7 @@ func main() {
 		treeStream(sum, f, f32)
 	}
 	narrowing()
+	directing()
 	minmax()
 	for _, l := range []lane{half, word} {
 		spread(l)

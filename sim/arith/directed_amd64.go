@@ -1,0 +1,59 @@
+//go:build amd64 && !noasm
+
+package arith
+
+import "example.com/tandem/api/num"
+
+// Each of these does whole units and says how far it came, 0 without assembly.
+
+// spreadKernel counts in bytes.
+func (o Options) spreadKernel(high, low []byte, srcs [][]byte) int {
+	n := len(high) &^ (2*unit - 1)
+	if n == 0 || !hasAssembly || o.Portable {
+		return 0
+	}
+	spread16(high[:n], low[:n], srcs)
+	return n
+}
+
+// anyApart reports whether some element of a whole number of units may be too far
+// apart.
+func (o Options) anyApart(high, low []byte, most, top uint16, man uint64) bool {
+	return !hasAssembly || o.Portable || over16(high, low, most, top, man) != 0
+}
+
+func (o Options) roundKernel(dst, sums []byte, d num.DType, r num.Rounding, most uint16) int {
+	n := len(dst) / 2 &^ (unit - 1)
+	if n == 0 || !hasAssembly || o.Portable {
+		return 0
+	}
+	dst, sums = dst[:2*n], sums[:8*n]
+	switch half := d == num.F16; {
+	case half && r == num.NearestEven:
+		sumsF16Nearest(dst, sums, uint64(most))
+	case half && r == num.AwayFromZero:
+		sumsF16Away(dst, sums, uint64(most))
+	case half:
+		sumsF16Truncate(dst, sums, uint64(most))
+	case r == num.NearestEven:
+		sumsBF16Nearest(dst, sums, uint64(most))
+	case r == num.AwayFromZero:
+		sumsBF16Away(dst, sums, uint64(most))
+	default:
+		sumsBF16Truncate(dst, sums, uint64(most))
+	}
+	return n
+}
+
+func (o Options) ditherKernel(dst, sums []byte, d num.DType, key uint64, most uint16) int {
+	n := len(dst) / 2 &^ (unit - 1)
+	if n == 0 || !hasAssembly || o.Portable {
+		return 0
+	}
+	if d == num.F16 {
+		sumsF16Seeded(dst[:2*n], sums[:8*n], uint64(most), key)
+	} else {
+		sumsBF16Seeded(dst[:2*n], sums[:8*n], uint64(most), key)
+	}
+	return n
+}
