@@ -17,6 +17,7 @@ import (
 // process and no file is left, and the next run works. The test of package
 // hw/tandem with this name does the same to a GPU.
 func TestKilledRun(t *testing.T) {
+	withoutRaceDetector(t)
 	temp := t.TempDir()
 	run := func(args ...string) *exec.Cmd {
 		cmd := exec.Command("compare", args...) // this test binary, see TestMain

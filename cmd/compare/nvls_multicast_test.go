@@ -17,6 +17,7 @@ import (
 // a switch, under every direction and in every version, hold the simulator's bits
 // and leave its holes; seeded directions are keyed by the element on both sides.
 func TestNativeDirections(t *testing.T) {
+	withoutRaceDetector(t)
 	for _, env := range gpu.MulticastOffEnv() {
 		name, _, _ := strings.Cut(env, "=")
 		t.Setenv(name, "")

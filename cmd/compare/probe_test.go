@@ -33,6 +33,7 @@ func probed(t *testing.T, spec string, args ...string) (*probe.Report, string) {
 // only, come back as what they were made from; and a switch with the profile that
 // it writes gives their bits.
 func TestProbeRecoversReducers(t *testing.T) {
+	withoutRaceDetector(t)
 	for n, c := range []struct {
 		spec, dtype string
 		ranks       string

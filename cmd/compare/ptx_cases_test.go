@@ -17,6 +17,7 @@ import (
 // TestPTXBroadcastInTwoShots: the root's own slice is written once, before
 // others read it; written again it raced with lines that they read.
 func TestPTXBroadcastInTwoShots(t *testing.T) {
+	withoutRaceDetector(t)
 	d := ptx.Open(ptx.Options{Devices: 3, Seed: 1})
 	h := hw.New("ptx", d)
 	var r conformance.Runner

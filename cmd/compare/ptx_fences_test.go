@@ -142,6 +142,7 @@ func (f *fence) without(ctx context.Context, lines []string, calls []fenceCall, 
 // else: so one seed finds most, and the absence of a race under a few is not a
 // proof.
 func TestPTXFences(t *testing.T) {
+	withoutRaceDetector(t)
 	if os.Getenv("TANDEM_EXHAUSTIVE") == "" {
 		t.Skip("a run for every fence takes many minutes; with TANDEM_EXHAUSTIVE=1 it runs")
 	}

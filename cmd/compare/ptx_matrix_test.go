@@ -103,6 +103,7 @@ func caseOf(k kind, ranks int, seed uint64) []matrix.Case {
 // as graphs, in place and apart, at all kinds of offsets and inputs. Without
 // TANDEM_PTX=1 a sample.
 func TestPTXMatrix(t *testing.T) {
+	withoutRaceDetector(t)
 	start := time.Now()
 	all := kinds()
 	stride, rankss := 23, []int{1, 2, 3}

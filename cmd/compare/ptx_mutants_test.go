@@ -30,6 +30,7 @@ func virtualLab() *lab {
 // epochs, their headers or their order are caught on the virtual GPU, a GPU for
 // each rank; wrong orders as races, whether or not a wrong value appears.
 func TestPTXMutants(t *testing.T) {
+	withoutRaceDetector(t)
 	l := virtualLab()
 	l.every = os.Getenv("TANDEM_EXHAUSTIVE") != ""
 	list := mutants.List(kernels.Tandem)

@@ -36,6 +36,7 @@ func side(t *testing.T, b api.Backend, spec string) conformance.Side {
 // TestPTXAfterAFault: a kernel that faults costs the machine, and not the calls
 // that come after.
 func TestPTXAfterAFault(t *testing.T) {
+	withoutRaceDetector(t)
 	broken := true
 	b := &ptxBackend{edit: func(text []byte) []byte {
 		if broken {

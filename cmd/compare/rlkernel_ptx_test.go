@@ -118,6 +118,7 @@ func sampled(usual, short int) int {
 // the simulator's bits in all bytes of the destinations and in no other, with a
 // GPU for each rank, for two, and one for all.
 func TestPTXRLKernel(t *testing.T) {
+	withoutRaceDetector(t)
 	every := sampled(13, 60)
 	for _, devices := range []int{8, 1} {
 		d := newRLDuel(t, "ptx", rlVirtual(t, devices, nil))
@@ -235,6 +236,7 @@ func rlReason(ctx context.Context, t testing.TB, teams map[string]api.Team, b ap
 // TestPTXRLKernelMutants: kernels that are wrong are caught, by a wrong byte or
 // as a race.
 func TestPTXRLKernelMutants(t *testing.T) {
+	withoutRaceDetector(t)
 	gather := api.Call{Collective: api.AllGather, DType: api.U8, Ranks: 4, Count: 33}
 	lines := api.Call{Collective: api.AllGather, DType: api.U8, Ranks: 4, Count: 32}
 	sum := api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: 4, Count: 41}

@@ -71,6 +71,7 @@ func TestPTXRLKernelFault(t *testing.T) {
 // TestPTXRLKernelDeadlines: where the library would wait for ever, all ranks end
 // with an error.
 func TestPTXRLKernelDeadlines(t *testing.T) {
+	withoutRaceDetector(t)
 	stopRanks(t, rlVirtual(t, 2, nil), 10*time.Millisecond, sampled(7, 20))
 }
 

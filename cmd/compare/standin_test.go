@@ -129,6 +129,7 @@ func (c *standInCaptured) Close() error { return nil }
 
 // TestTheDeviceRun is the conformance run of devices on a stand-in.
 func TestTheDeviceRun(t *testing.T) {
+	withoutRaceDetector(t)
 	c := &conform{backend: &standIn{sim: backends()[0]}, variants: []string{"", "?ctas=2&mode=f32&nan=propagate"}, ranks: []int{1, 2, 3},
 		maxBytes: 1 << 14, budget: time.Millisecond, repeats: 3, sample: 10, steps: 20, rounds: 2, workers: 2, atLeast: 600}
 	c.run(t)
@@ -146,6 +147,7 @@ func (c *collector) Errorf(f string, _ ...any) { c.errors = append(c.errors, f) 
 // TestTheDeviceRunCatches: what is wrong with a device is seen, most of it by
 // its own check.
 func TestTheDeviceRunCatches(t *testing.T) {
+	withoutRaceDetector(t)
 	dst := func(mem []api.Memory) []byte { return mem[0][0].Dst.Bytes }
 	wrote := func(mem []api.Memory) bool { return mem[0][0].Dst.Guard > 0 && mem[0][0].Dst.Len() > 0 }
 	flip := 0

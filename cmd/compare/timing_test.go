@@ -20,6 +20,7 @@ import (
 // TestPTXTiming runs what measures on the virtual GPU, which finds races and
 // barriers that do not match: every kind of work, on one to four GPUs.
 func TestPTXTiming(t *testing.T) {
+	withoutRaceDetector(t)
 	b := new(ptxBackend)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	ctx := context.Background()
@@ -206,6 +207,7 @@ func TestBenchAgainst(t *testing.T) {
 
 // TestBenchTune: the table says what was the fastest.
 func TestBenchTune(t *testing.T) {
+	withoutRaceDetector(t)
 	file := filepath.Join(t.TempDir(), "table.json")
 	got := timeOn(clockwork{}, "--tune", "--max-bytes", "1MiB", "--collective", "all_gather", "-o", file)
 	require.Equal(t, exitHolds, got.code, got.stderr)

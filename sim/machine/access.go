@@ -246,7 +246,7 @@ func (m *Machine) touchRank(a *agent, s *Step, r Ref, rank int, t touch, store b
 	lo := mem.key(r)
 	hi := lo + s.Bytes
 	sh := mem.shadow(r.Space)
-	if r.isUser() && len(m.all.cells) > 0 {
+	if r.isUser() && m.all.len() > 0 {
 		if x, bad := m.all.check(lo, hi, store, m.before); bad {
 			return m.race(a, r, rank, x, t, store)
 		}

@@ -109,23 +109,29 @@ const manyWords = 8
 
 // observeAll is what a step does with the words it found.
 func (m *Machine) observeAll(a *agent, s *Step, w *word) {
-	m.observe(a, w.from, s.Order, s.Scope)
 	if len(s.More) < manyWords || !s.Order.acquires() {
+		m.observe(a, w.from, s.Order, s.Scope)
 		for _, r := range s.More {
 			m.observe(a, m.mem[r.Rank].wordAt(r).from, s.Order, s.Scope)
 		}
 		return
 	}
 	m.meeting = append(m.meeting[:0], a.clock)
+	m.gatherClock(a, w.from, s.Scope)
 	for _, r := range s.More {
-		from := m.mem[r.Rank].wordAt(r).from
-		if from == nil || from.rel.zero() || !m.visible(from.agent, max(from.scope, s.Scope), a) {
-			continue
-		}
-		m.meeting = append(m.meeting, from.rel)
-		m.clocks.join(&a.alias, from.alias)
+		m.gatherClock(a, m.mem[r.Rank].wordAt(r).from, s.Scope)
 	}
 	a.clock = m.clocks.meet(m.meeting, nil)
+}
+
+// gatherClock is what observe does for an acquire, but that the clock is left to
+// the meeting.
+func (m *Machine) gatherClock(a *agent, from *stamp, scope Scope) {
+	if from == nil || from.rel.zero() || from.agent == nobody || !m.visible(from.agent, max(from.scope, scope), a) {
+		return
+	}
+	m.meeting = append(m.meeting, from.rel)
+	m.clocks.join(&a.alias, from.alias)
 }
 
 // fence is a memory fence, and a proxy fence if alias is set.

@@ -106,7 +106,7 @@ func (k *clocks) join(c *clock, d clock) {
 		for i, t := range d.base.times {
 			k.tmp = append(k.tmp, tick{d.base.first + uint32(i), t})
 		}
-		k.merge(c, slices.Clone(k.tmp))
+		k.merge(c, k.tmp)
 		k.merge(c, d.over)
 	}
 }

@@ -27,29 +27,36 @@ type cell struct {
 
 // shadow is the history of one rank's memory, cells sorted and apart.
 type shadow struct {
-	cells []cell
-	more  [][]touch
-	hint  int
-	order *order
+	cells  []cell  // as they came
+	sorted []int32 // their indices by place: cheap to move, as cells are not
+	more   [][]touch
+	hint   int
+	order  *order
 }
 
 func (s *shadow) reset() {
-	s.cells, s.more, s.hint = s.cells[:0], s.more[:0], 0
+	s.cells, s.sorted, s.more, s.hint = s.cells[:0], s.sorted[:0], s.more[:0], 0
 }
+
+// len is the number of cells.
+func (s *shadow) len() int { return len(s.sorted) }
+
+// at is the cell at a place, valid until one is added.
+func (s *shadow) at(i int) *cell { return &s.cells[s.sorted[i]] }
 
 // find is the index of the first cell that ends after lo.
 func (s *shadow) find(lo int64) int {
-	n := len(s.cells)
-	if n == 0 || s.cells[n-1].hi <= lo {
+	n := s.len()
+	if n == 0 || s.at(n-1).hi <= lo {
 		return n
 	}
-	if h := s.hint; h < n && s.cells[h].hi > lo && (h == 0 || s.cells[h-1].hi <= lo) {
+	if h := s.hint; h < n && s.at(h).hi > lo && (h == 0 || s.at(h-1).hi <= lo) {
 		return h
 	}
 	i, j := 0, n
 	for i < j {
 		mid := int(uint(i+j) >> 1)
-		if s.cells[mid].hi <= lo {
+		if s.at(mid).hi <= lo {
 			i = mid + 1
 		} else {
 			j = mid
@@ -62,39 +69,45 @@ func (s *shadow) find(lo int64) int {
 // cells[i:j].
 func (s *shadow) cover(lo, hi int64) (i, j int) {
 	i = s.find(lo)
-	if i < len(s.cells) && s.cells[i].lo < lo {
+	if i < s.len() && s.at(i).lo < lo {
 		s.split(i, lo)
 		i++
 	}
 	pos := lo
 	for j = i; pos < hi; j++ {
-		if j == len(s.cells) || s.cells[j].lo >= hi {
+		if j == s.len() || s.at(j).lo >= hi {
 			s.insert(j, pos, hi)
-		} else if s.cells[j].lo > pos {
-			s.insert(j, pos, s.cells[j].lo)
-		} else if s.cells[j].hi > hi {
+		} else if s.at(j).lo > pos {
+			s.insert(j, pos, s.at(j).lo)
+		} else if s.at(j).hi > hi {
 			s.split(j, hi)
 		}
-		pos = s.cells[j].hi
+		pos = s.at(j).hi
 	}
 	s.hint = j
 	return i, j
 }
 
 func (s *shadow) insert(at int, lo, hi int64) {
-	s.cells = slices.Insert(s.cells, at, cell{lo: lo, hi: hi, store: untouched, load: untouched, uses: unused})
+	s.put(at, cell{lo: lo, hi: hi, store: untouched, load: untouched, uses: unused})
 }
 
 func (s *shadow) split(at int, mid int64) {
-	right := s.cells[at]
+	right := *s.at(at)
 	if right.more > 0 {
 		n := s.list()
 		s.more[n-1] = append(s.more[n-1], s.more[right.more-1]...)
 		right.more = n
 	}
 	right.lo = mid
-	s.cells[at].hi = mid
-	s.cells = slices.Insert(s.cells, at+1, right)
+	s.at(at).hi = mid
+	s.put(at+1, right)
+}
+
+// put adds a cell at a place.
+func (s *shadow) put(at int, c cell) {
+	s.sorted = slices.Insert(s.sorted, at, int32(len(s.cells)))
+	s.cells = append(s.cells, c)
 }
 
 // clash is what an access may not follow unordered.
@@ -109,7 +122,7 @@ type clash struct {
 func (s *shadow) load(lo, hi int64, t touch, before func(touch) bool) (clash, bool) {
 	i, j := s.cover(lo, hi)
 	for ; i < j; i++ {
-		c := &s.cells[i]
+		c := s.at(i)
 		if !before(c.store) {
 			return clash{c.store, true, c.lo, c.hi}, true
 		}
@@ -158,7 +171,7 @@ func (s *shadow) list() int32 {
 func (s *shadow) store(lo, hi int64, t touch, before func(touch) bool) (clash, bool) {
 	i, j := s.cover(lo, hi)
 	for ; i < j; i++ {
-		c := &s.cells[i]
+		c := s.at(i)
 		if x, bad := s.storeClash(c, before); bad {
 			return x, true
 		}
@@ -187,8 +200,8 @@ func (s *shadow) storeClash(c *cell, before func(touch) bool) (clash, bool) {
 
 // check looks for a clash without recording anything.
 func (s *shadow) check(lo, hi int64, store bool, before func(touch) bool) (clash, bool) {
-	for i := s.find(lo); i < len(s.cells) && s.cells[i].lo < hi; i++ {
-		c := &s.cells[i]
+	for i := s.find(lo); i < s.len() && s.at(i).lo < hi; i++ {
+		c := s.at(i)
 		if !store {
 			if !before(c.store) {
 				return clash{c.store, true, max(lo, c.lo), min(hi, c.hi)}, true
@@ -209,7 +222,7 @@ func (s *shadow) check(lo, hi int64, store bool, before func(touch) bool) (clash
 func (s *shadow) gaps(lo, hi int64, found func(lo, hi int64)) {
 	i, j := s.cover(lo, hi)
 	for ; i < j; i++ {
-		if c := &s.cells[i]; c.store.agent == nobody {
+		if c := s.at(i); c.store.agent == nobody {
 			c.store.agent = initial
 			found(c.lo, c.hi)
 		}

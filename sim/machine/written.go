@@ -15,8 +15,8 @@ func (m *Machine) written(rank int) []api.Interval {
 		hi := lo + mem.user[lane].Dst.Len()
 		from := len(out)
 		for _, sh := range []*shadow{&m.all, &mem.userShadow} {
-			for i := sh.find(lo); i < len(sh.cells) && sh.cells[i].lo < hi; i++ {
-				if c := &sh.cells[i]; c.store.agent != nobody {
+			for i := sh.find(lo); i < sh.len() && sh.at(i).lo < hi; i++ {
+				if c := sh.at(i); c.store.agent != nobody {
 					out = extend(out, from, api.Interval{Lane: lane, Start: max(lo, c.lo) - lo, End: min(hi, c.hi) - lo})
 				}
 			}
