@@ -2,7 +2,14 @@
 
 package arith
 
-import "example.com/tandem/api/num"
+import (
+	"golang.org/x/sys/cpu"
+
+	"example.com/tandem/api/num"
+)
+
+// hasLong is a multiplication of 64 bits by vector, which hashing is made of.
+var hasLong = hasAssembly && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL
 
 // Each of these does whole units and says how far it came, 0 without assembly.
 
@@ -50,10 +57,16 @@ func (o Options) ditherKernel(dst, sums []byte, d num.DType, key uint64, most ui
 	if n == 0 || !hasAssembly || o.Portable {
 		return 0
 	}
-	if d == num.F16 {
-		sumsF16Seeded(dst[:2*n], sums[:8*n], uint64(most), key)
-	} else {
-		sumsBF16Seeded(dst[:2*n], sums[:8*n], uint64(most), key)
+	dst, sums = dst[:2*n], sums[:8*n]
+	switch {
+	case d == num.F16 && hasLong:
+		sumsF16SeededLong(dst, sums, uint64(most), key)
+	case d == num.F16:
+		sumsF16Seeded(dst, sums, uint64(most), key)
+	case hasLong:
+		sumsBF16SeededLong(dst, sums, uint64(most), key)
+	default:
+		sumsBF16Seeded(dst, sums, uint64(most), key)
 	}
 	return n
 }

@@ -16,5 +16,6 @@
 //
 // Every kernel exists in portable Go. On amd64 the common ones also exist in AVX2
 // assembly, made by the generator in asmgen and used where the processor has
-// AVX2, F16C and FMA; the build tag noasm leaves it out.
+// AVX2, F16C and FMA, with AVX-512 for hashes where there is that; the build tag
+// noasm leaves it out.
 package arith

@@ -873,6 +873,16 @@ func sumsBF16Away(dst []byte, src []byte, most uint64)
 //go:noescape
 func sumsBF16Seeded(dst []byte, src []byte, most uint64, key uint64)
 
+// sumsBF16SeededLong is, with dst as a slice of bf16, src of finite f64 and len(dst) a
+// multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = dithered(num.BF16, src[i], most, mix(key+uint64(i)))
+//	}
+//
+//go:noescape
+func sumsBF16SeededLong(dst []byte, src []byte, most uint64, key uint64)
+
 // sumsF16Nearest is, with dst as a slice of f16, src of finite f64 and len(dst) a
 // multiple of 16,
 //
@@ -912,6 +922,16 @@ func sumsF16Away(dst []byte, src []byte, most uint64)
 //
 //go:noescape
 func sumsF16Seeded(dst []byte, src []byte, most uint64, key uint64)
+
+// sumsF16SeededLong is, with dst as a slice of f16, src of finite f64 and len(dst) a
+// multiple of 16,
+//
+//	for i := range dst {
+//		dst[i] = dithered(num.F16, src[i], most, mix(key+uint64(i)))
+//	}
+//
+//go:noescape
+func sumsF16SeededLong(dst []byte, src []byte, most uint64, key uint64)
 
 // pickMin16 is, with the ranges as slices of int16, len(dst) a multiple of 16, mag the
 // greatest int16 and every NaN counting as the key as,

@@ -6226,6 +6226,165 @@ DATA four<>+16(SB)/8, $0x0000000000000004
 DATA four<>+24(SB)/8, $0x0000000000000004
 GLOBL four<>(SB), RODATA|NOPTR, $32
 
+// func sumsBF16SeededLong(dst []byte, src []byte, most uint64, key uint64)
+// Requires: AVX, AVX2, AVX512DQ, AVX512VL
+TEXT ·sumsBF16SeededLong(SB), NOSPLIT, $0-64
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVQ         most+48(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x0000000000008000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	VPXOR        Y2, Y2, Y2
+	MOVQ         key+56(FP), BX
+	VMOVQ        BX, X3
+	VPBROADCASTQ X3, Y3
+	VPADDQ       steps<>+0(SB), Y3, Y3
+	MOVQ         $0xbf58476d1ce4e5b9, BX
+	VMOVQ        BX, X4
+	VPBROADCASTQ X4, Y4
+	MOVQ         $0x94d049bb133111eb, BX
+	VMOVQ        BX, X5
+	VPBROADCASTQ X5, Y5
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VADDPD    (DX)(BX*4), Y2, Y6
+	VMULPD    scaleBF16<>+0(SB), Y6, Y6
+	VPAND     magnitudes<>+0(SB), Y6, Y7
+	VPADDQ    belowBF16<>+0(SB), Y7, Y7
+	VMOVDQA   Y3, Y8
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y8, Y9
+	VPXOR     Y9, Y8, Y8
+	VPMULLQ   Y4, Y8, Y8
+	VPSRLQ    $0x1b, Y8, Y9
+	VPXOR     Y9, Y8, Y8
+	VPMULLQ   Y5, Y8, Y8
+	VPSRLQ    $0x1f, Y8, Y9
+	VPXOR     Y9, Y8, Y8
+	VPSRLQ    $0x1e, Y8, Y9
+	VPXOR     Y9, Y8, Y8
+	VPMULLQ   Y4, Y8, Y8
+	VPSRLQ    $0x1b, Y8, Y9
+	VPXOR     Y9, Y8, Y8
+	VPMULLQ   Y5, Y8, Y8
+	VPSRLQ    $0x1f, Y8, Y9
+	VPXOR     Y9, Y8, Y8
+	VPSRLQ    $0x13, Y8, Y8
+	VPSUBQ    Y8, Y7, Y7
+	VPSRLQ    $0x2d, Y7, Y7
+	VPMINUD   Y0, Y7, Y7
+	VPSRLQ    $0x30, Y6, Y6
+	VPAND     Y1, Y6, Y6
+	VPOR      Y6, Y7, Y7
+	VADDPD    32(DX)(BX*4), Y2, Y6
+	VMULPD    scaleBF16<>+0(SB), Y6, Y6
+	VPAND     magnitudes<>+0(SB), Y6, Y8
+	VPADDQ    belowBF16<>+0(SB), Y8, Y8
+	VMOVDQA   Y3, Y9
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y4, Y9, Y9
+	VPSRLQ    $0x1b, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y5, Y9, Y9
+	VPSRLQ    $0x1f, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPSRLQ    $0x1e, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y4, Y9, Y9
+	VPSRLQ    $0x1b, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y5, Y9, Y9
+	VPSRLQ    $0x1f, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPSRLQ    $0x13, Y9, Y9
+	VPSUBQ    Y9, Y8, Y8
+	VPSRLQ    $0x2d, Y8, Y8
+	VPMINUD   Y0, Y8, Y8
+	VPSRLQ    $0x30, Y6, Y6
+	VPAND     Y1, Y6, Y6
+	VPOR      Y6, Y8, Y8
+	VPACKUSDW Y8, Y7, Y7
+	VADDPD    64(DX)(BX*4), Y2, Y6
+	VMULPD    scaleBF16<>+0(SB), Y6, Y6
+	VPAND     magnitudes<>+0(SB), Y6, Y8
+	VPADDQ    belowBF16<>+0(SB), Y8, Y8
+	VMOVDQA   Y3, Y9
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y4, Y9, Y9
+	VPSRLQ    $0x1b, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y5, Y9, Y9
+	VPSRLQ    $0x1f, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPSRLQ    $0x1e, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y4, Y9, Y9
+	VPSRLQ    $0x1b, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y5, Y9, Y9
+	VPSRLQ    $0x1f, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPSRLQ    $0x13, Y9, Y9
+	VPSUBQ    Y9, Y8, Y8
+	VPSRLQ    $0x2d, Y8, Y8
+	VPMINUD   Y0, Y8, Y8
+	VPSRLQ    $0x30, Y6, Y6
+	VPAND     Y1, Y6, Y6
+	VPOR      Y6, Y8, Y8
+	VADDPD    96(DX)(BX*4), Y2, Y6
+	VMULPD    scaleBF16<>+0(SB), Y6, Y6
+	VPAND     magnitudes<>+0(SB), Y6, Y9
+	VPADDQ    belowBF16<>+0(SB), Y9, Y9
+	VMOVDQA   Y3, Y10
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPMULLQ   Y4, Y10, Y10
+	VPSRLQ    $0x1b, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPMULLQ   Y5, Y10, Y10
+	VPSRLQ    $0x1f, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x1e, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPMULLQ   Y4, Y10, Y10
+	VPSRLQ    $0x1b, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPMULLQ   Y5, Y10, Y10
+	VPSRLQ    $0x1f, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x13, Y10, Y10
+	VPSUBQ    Y10, Y9, Y9
+	VPSRLQ    $0x2d, Y9, Y9
+	VPMINUD   Y0, Y9, Y9
+	VPSRLQ    $0x30, Y6, Y6
+	VPAND     Y1, Y6, Y6
+	VPOR      Y6, Y9, Y9
+	VPACKUSDW Y9, Y8, Y8
+	VPACKUSDW Y8, Y7, Y7
+	VMOVDQU   quarters<>+0(SB), Y6
+	VPERMD    Y7, Y6, Y7
+	VMOVDQU   Y7, (AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
 DATA scaleF16<>+0(SB)/8, $0x00f0000000000000
 DATA scaleF16<>+8(SB)/8, $0x00f0000000000000
 DATA scaleF16<>+16(SB)/8, $0x00f0000000000000
@@ -6716,6 +6875,165 @@ blocks16:
 	VMOVDQU   quarters<>+0(SB), Y8
 	VPERMD    Y9, Y8, Y9
 	VMOVDQU   Y9, (AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	JMP       blocks16
+
+below16:
+	VZEROUPPER
+	RET
+
+// func sumsF16SeededLong(dst []byte, src []byte, most uint64, key uint64)
+// Requires: AVX, AVX2, AVX512DQ, AVX512VL
+TEXT ·sumsF16SeededLong(SB), NOSPLIT, $0-64
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         src_base+24(FP), DX
+	MOVQ         most+48(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x0000000000008000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	VPXOR        Y2, Y2, Y2
+	MOVQ         key+56(FP), BX
+	VMOVQ        BX, X3
+	VPBROADCASTQ X3, Y3
+	VPADDQ       steps<>+0(SB), Y3, Y3
+	MOVQ         $0xbf58476d1ce4e5b9, BX
+	VMOVQ        BX, X4
+	VPBROADCASTQ X4, Y4
+	MOVQ         $0x94d049bb133111eb, BX
+	VMOVQ        BX, X5
+	VPBROADCASTQ X5, Y5
+	XORQ         BX, BX
+
+blocks16:
+	MOVQ      CX, SI
+	SUBQ      BX, SI
+	CMPQ      SI, $0x00000020
+	JL        below16
+	VADDPD    (DX)(BX*4), Y2, Y6
+	VMULPD    scaleF16<>+0(SB), Y6, Y6
+	VPAND     magnitudes<>+0(SB), Y6, Y7
+	VPADDQ    belowF16<>+0(SB), Y7, Y7
+	VMOVDQA   Y3, Y8
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y8, Y9
+	VPXOR     Y9, Y8, Y8
+	VPMULLQ   Y4, Y8, Y8
+	VPSRLQ    $0x1b, Y8, Y9
+	VPXOR     Y9, Y8, Y8
+	VPMULLQ   Y5, Y8, Y8
+	VPSRLQ    $0x1f, Y8, Y9
+	VPXOR     Y9, Y8, Y8
+	VPSRLQ    $0x1e, Y8, Y9
+	VPXOR     Y9, Y8, Y8
+	VPMULLQ   Y4, Y8, Y8
+	VPSRLQ    $0x1b, Y8, Y9
+	VPXOR     Y9, Y8, Y8
+	VPMULLQ   Y5, Y8, Y8
+	VPSRLQ    $0x1f, Y8, Y9
+	VPXOR     Y9, Y8, Y8
+	VPSRLQ    $0x16, Y8, Y8
+	VPSUBQ    Y8, Y7, Y7
+	VPSRLQ    $0x2a, Y7, Y7
+	VPMINUD   Y0, Y7, Y7
+	VPSRLQ    $0x30, Y6, Y6
+	VPAND     Y1, Y6, Y6
+	VPOR      Y6, Y7, Y7
+	VADDPD    32(DX)(BX*4), Y2, Y6
+	VMULPD    scaleF16<>+0(SB), Y6, Y6
+	VPAND     magnitudes<>+0(SB), Y6, Y8
+	VPADDQ    belowF16<>+0(SB), Y8, Y8
+	VMOVDQA   Y3, Y9
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y4, Y9, Y9
+	VPSRLQ    $0x1b, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y5, Y9, Y9
+	VPSRLQ    $0x1f, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPSRLQ    $0x1e, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y4, Y9, Y9
+	VPSRLQ    $0x1b, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y5, Y9, Y9
+	VPSRLQ    $0x1f, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPSRLQ    $0x16, Y9, Y9
+	VPSUBQ    Y9, Y8, Y8
+	VPSRLQ    $0x2a, Y8, Y8
+	VPMINUD   Y0, Y8, Y8
+	VPSRLQ    $0x30, Y6, Y6
+	VPAND     Y1, Y6, Y6
+	VPOR      Y6, Y8, Y8
+	VPACKUSDW Y8, Y7, Y7
+	VADDPD    64(DX)(BX*4), Y2, Y6
+	VMULPD    scaleF16<>+0(SB), Y6, Y6
+	VPAND     magnitudes<>+0(SB), Y6, Y8
+	VPADDQ    belowF16<>+0(SB), Y8, Y8
+	VMOVDQA   Y3, Y9
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y4, Y9, Y9
+	VPSRLQ    $0x1b, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y5, Y9, Y9
+	VPSRLQ    $0x1f, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPSRLQ    $0x1e, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y4, Y9, Y9
+	VPSRLQ    $0x1b, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPMULLQ   Y5, Y9, Y9
+	VPSRLQ    $0x1f, Y9, Y10
+	VPXOR     Y10, Y9, Y9
+	VPSRLQ    $0x16, Y9, Y9
+	VPSUBQ    Y9, Y8, Y8
+	VPSRLQ    $0x2a, Y8, Y8
+	VPMINUD   Y0, Y8, Y8
+	VPSRLQ    $0x30, Y6, Y6
+	VPAND     Y1, Y6, Y6
+	VPOR      Y6, Y8, Y8
+	VADDPD    96(DX)(BX*4), Y2, Y6
+	VMULPD    scaleF16<>+0(SB), Y6, Y6
+	VPAND     magnitudes<>+0(SB), Y6, Y9
+	VPADDQ    belowF16<>+0(SB), Y9, Y9
+	VMOVDQA   Y3, Y10
+	VPADDQ    four<>+0(SB), Y3, Y3
+	VPSRLQ    $0x1e, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPMULLQ   Y4, Y10, Y10
+	VPSRLQ    $0x1b, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPMULLQ   Y5, Y10, Y10
+	VPSRLQ    $0x1f, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x1e, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPMULLQ   Y4, Y10, Y10
+	VPSRLQ    $0x1b, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPMULLQ   Y5, Y10, Y10
+	VPSRLQ    $0x1f, Y10, Y11
+	VPXOR     Y11, Y10, Y10
+	VPSRLQ    $0x16, Y10, Y10
+	VPSUBQ    Y10, Y9, Y9
+	VPSRLQ    $0x2a, Y9, Y9
+	VPMINUD   Y0, Y9, Y9
+	VPSRLQ    $0x30, Y6, Y6
+	VPAND     Y1, Y6, Y6
+	VPOR      Y6, Y9, Y9
+	VPACKUSDW Y9, Y8, Y8
+	VPACKUSDW Y8, Y7, Y7
+	VMOVDQU   quarters<>+0(SB), Y6
+	VPERMD    Y7, Y6, Y7
+	VMOVDQU   Y7, (AX)(BX*1)
 	ADDQ      $0x00000020, BX
 	JMP       blocks16
 

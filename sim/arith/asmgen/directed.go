@@ -8,8 +8,11 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// seeded is the direction that a hash draws.
-const seeded rounding = "Seeded"
+// The direction that a hash draws, by what multiplies it.
+const (
+	seeded     rounding = "Seeded"
+	seededLong rounding = "SeededLong" // AVX-512DQ and VL
+)
 
 // constant is a register's worth of a 64-bit number, in memory.
 func constant(name string, words ...uint64) Mem {
@@ -36,7 +39,7 @@ func directing() {
 			below: constant("below"+to.name, 1<<cut-1),
 			half:  constant("half"+to.name, 1<<(cut-1)-1),
 		}
-		for _, r := range []rounding{nearest, truncate, away, seeded} {
+		for _, r := range []rounding{nearest, truncate, away, seeded, seededLong} {
 			d.kernel(r)
 		}
 	}
@@ -49,14 +52,13 @@ type directed struct {
 	magnitude, scale, below, half Mem
 }
 
-var (
-	mixFirst, mixSecond uint64 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-)
+// The factors of arith.Mix.
+const mixFirst, mixSecond uint64 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 func (d *directed) kernel(r rounding) {
 	name := fmt.Sprintf("sums%s%s", d.to.name, r)
 	signature, says := "func(dst, src []byte, most uint64)", fmt.Sprintf("directed(num.%s, src[i], most, %s)", d.to.name, rule[r])
-	if r == seeded {
+	if r == seeded || r == seededLong {
 		signature, says = "func(dst, src []byte, most, key uint64)", fmt.Sprintf("dithered(num.%s, src[i], most, mix(key+uint64(i)))", d.to.name)
 	}
 	TEXT(name, NOSPLIT, signature)
@@ -73,8 +75,8 @@ func (d *directed) kernel(r rounding) {
 	var m *mixer
 	var one VecVirtual
 	switch r {
-	case seeded:
-		m = newMixer(Load(Param("key"), GP64()))
+	case seeded, seededLong:
+		m = newMixer(Load(Param("key"), GP64()), r == seededLong)
 	case nearest:
 		one = wideConstant(1)
 	}
@@ -85,7 +87,7 @@ func (d *directed) kernel(r rounding) {
 			VMULPD(d.scale, x, x)
 			VPAND(d.magnitude, x, mag)
 			switch r {
-			case seeded:
+			case seeded, seededLong:
 				VPADDQ(d.below, mag, mag)
 				h := m.next()
 				VPSRLQ(U8(64-d.cut), h, h)
@@ -151,12 +153,17 @@ func wideConstant(v uint64) VecVirtual {
 type mixer struct {
 	at      VecVirtual
 	factors [2][2]VecVirtual // lower and upper halves
+	long    bool             // there is a multiplication of 64 bits: factors are whole
 }
 
-func newMixer(key Register) *mixer {
-	m := &mixer{at: wide(key)}
+func newMixer(key Register, long bool) *mixer {
+	m := &mixer{at: wide(key), long: long}
 	VPADDQ(constantOnce("steps", 0, 1, 2, 3), m.at, m.at)
 	for i, f := range []uint64{mixFirst, mixSecond} {
+		if long {
+			m.factors[i][0] = wideConstant(f)
+			continue
+		}
 		m.factors[i] = [2]VecVirtual{wideConstant(f & (1<<32 - 1)), wideConstant(f >> 32)}
 	}
 	return m
@@ -185,6 +192,10 @@ func (m *mixer) next() VecVirtual {
 // times multiplies by a factor, modulo 2^64.
 func (m *mixer) times(factor int, z VecVirtual) {
 	low, high := m.factors[factor][0], m.factors[factor][1]
+	if m.long {
+		VPMULLQ(low, z, z)
+		return
+	}
 	t, cross := YMM(), YMM()
 	VPSRLQ(U8(32), z, t)
 	VPMULUDQ(low, t, t)
