@@ -8,7 +8,7 @@ import (
 	"example.com/tandem/sim/arith"
 )
 
-// A window changes a sum only where terms lie far apart: everywhere else it is
+// A window changes a sum of f32 only where terms lie far apart: everywhere else it is
 // the exact sum, rounded once, for which arith has kernels. Ranges are done in
 // tiles; a look at the greatest and the least magnitude in a tile says whether
 // the window can matter, and elements for which it may are done again.
@@ -106,47 +106,12 @@ func (w *windowFolder) again(dst []byte, at int64, below uint64) {
 
 // extremes are the least magnitude but zero and the greatest one in the tile.
 func (w *windowFolder) extremes() (least, greatest uint64) {
-	least = ^uint64(0)
-	for _, src := range w.part {
-		var lo, hi uint64
-		switch w.d.Size() {
-		case 2:
-			lo, hi = extremes16(src)
-		case 4:
-			lo, hi = extremes32(src)
-		default:
-			lo, hi = extremes64(src)
-		}
-		least, greatest = min(least, lo), max(greatest, hi)
-	}
-	return least, greatest
-}
-
-// Zero less one is greater than every magnitude.
-
-func extremes16(src []byte) (least, greatest uint64) {
-	lo, hi := ^uint16(0), uint16(0)
-	for ; len(src) >= 2; src = src[2:] {
-		mag := binary.LittleEndian.Uint16(src) & 0x7FFF
-		lo, hi = min(lo, mag-1), max(hi, mag)
-	}
-	return uint64(lo) + 1, uint64(hi)
-}
-
-func extremes32(src []byte) (least, greatest uint64) {
 	lo, hi := ^uint32(0), uint32(0)
-	for ; len(src) >= 4; src = src[4:] {
-		mag := binary.LittleEndian.Uint32(src) & 0x7FFFFFFF
-		lo, hi = min(lo, mag-1), max(hi, mag)
+	for _, src := range w.part {
+		for ; len(src) >= 4; src = src[4:] {
+			mag := binary.LittleEndian.Uint32(src) & 0x7FFFFFFF
+			lo, hi = min(lo, mag-1), max(hi, mag) // zero less one is above every magnitude
+		}
 	}
 	return uint64(lo) + 1, uint64(hi)
-}
-
-func extremes64(src []byte) (least, greatest uint64) {
-	lo, hi := ^uint64(0), uint64(0)
-	for ; len(src) >= 8; src = src[8:] {
-		mag := binary.LittleEndian.Uint64(src) &^ (1 << 63)
-		lo, hi = min(lo, mag-1), max(hi, mag)
-	}
-	return max(lo, lo+1), hi
 }

@@ -130,3 +130,67 @@ func BenchmarkHalf(b *testing.B) {
 		}
 	}
 }
+
+// edge holds the sum of one element, in every lane of a unit of elements, to that
+// of a single one.
+func edge(t *testing.T, m Model, d num.DType, in ...uint64) {
+	t.Helper()
+	const n = 16
+	srcs := make([][]byte, len(in))
+	for r, b := range in {
+		srcs[r] = make([]byte, 2*n)
+		for i := range n {
+			num.Store(d, srcs[r][2*i:], b)
+		}
+	}
+	r, err := NewReducer(m, d, num.Sum, len(in))
+	require.NoError(t, err)
+	require.True(t, r.half)
+	dst := make([]byte, 2*n)
+	r.Fold(dst, 0, srcs...)
+	for i := range n {
+		require.Equal(t, m.Word(d, num.Sum, in, int64(i)), num.Load(d, dst[2*i:]), "%+v of %#x", m, in)
+	}
+}
+
+// TestHalfEdges: terms as far apart as f64 or the window allows, and by a binade
+// less or more, where the last bit of the least one decides.
+func TestHalfEdges(t *testing.T) {
+	for _, d := range halves {
+		man := d.MantissaBits()
+		top := uint64(1<<d.ExponentBits() - 8)
+		one := func(field uint64) uint64 { return field << man }
+		for apart := range uint64(min(int(top), 60)) {
+			low := one(top-apart) | 1
+			for _, others := range []int{1, 2, 3, 5, 7} { // of 1.25 or 1.5: numbers with few bits
+				in := []uint64{low}
+				for range others {
+					in = append(in, one(top)|1<<(man-1-others/5))
+				}
+				for _, last := range []Final{RA, DIR, ODD, RZ} {
+					edge(t, Model{Kind: KindExact, Final: last}, d, in...)
+				}
+			}
+			// On the way to the least term the sum is as wide as it gets.
+			big := one(top) | 1<<(man-1)
+			less := num.Neg(d, big)
+			edge(t, Model{Kind: KindExact, Final: RZ}, d, low, big, big, big, less, less, less)
+			for _, granule := range []int{1, 5, 16} {
+				for _, bits := range []int{20, 38} {
+					for turn := range uint64(granule) {
+						field := top - turn
+						if field <= apart {
+							continue
+						}
+						small := one(field-apart) | 1
+						m := halfWindow("", RZ)
+						m.Granule, m.ResultBits = granule, bits
+						// What is left is one last place of the least terms.
+						edge(t, m, d, one(field), num.Neg(d, one(field)), small, num.Neg(d, small^1))
+						edge(t, m, d, one(field), num.Neg(d, one(field)), small, num.Neg(d, small))
+					}
+				}
+			}
+		}
+	}
+}
