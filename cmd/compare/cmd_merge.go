@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
 
 	"example.com/tandem/api"
 	"example.com/tandem/cmd/compare/internal/sweep"
@@ -37,7 +36,7 @@ func (c *mergeCmd) do(a *app) (int, error) {
 }
 
 func readResult(name string) (sweep.Named, error) {
-	f, err := os.Open(name)
+	f, err := api.OpenFile(name)
 	if err != nil {
 		return sweep.Named{}, &api.InvalidError{Field: "file", Value: name, Reason: "it cannot be read", Hint: "give files written by compare sweep --format json -o FILE"}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"example.com/tandem/api"
 	"example.com/tandem/api/num"
 	"example.com/tandem/cmd/compare/internal/term"
 	"example.com/tandem/conformance/probe"
@@ -31,8 +32,13 @@ func (c *probeCmd) do(a *app) (int, error) {
 	for text := range strings.SplitSeq(c.DTypes, ",") {
 		o.DTypes = append(o.DTypes, parse(&p, strings.TrimSpace(text), num.ParseDType))
 	}
-	if p.err != nil {
+	switch {
+	case p.err != nil:
 		return 0, p.err
+	case o.Ranks == 0: // these stand for defaults in a library call
+		return 0, &api.InvalidError{Field: "ranks", Value: c.Ranks, Reason: "a team has ranks", Hint: "3 to 16"}
+	case o.Count == 0:
+		return 0, &api.InvalidError{Field: "count", Value: c.Count, Reason: "a call without elements tells nothing", Hint: "leave it out: 32768"}
 	}
 	spec, _, err := a.specs(c.Spec, "")
 	if err != nil {

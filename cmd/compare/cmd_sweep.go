@@ -305,7 +305,7 @@ func (c *sweepCmd) known() (sweep.Known, error) {
 	case c.Known == "" || c.WriteKnown:
 		return nil, nil
 	}
-	f, err := os.Open(c.Known)
+	f, err := api.OpenFile(c.Known)
 	if err != nil {
 		return nil, &api.InvalidError{Field: "known", Value: c.Known, Reason: "it cannot be read", Hint: "--write-known writes it"}
 	}

@@ -118,6 +118,8 @@ func TestProbeRefuses(t *testing.T) {
 	requireRefused(t, compare("probe", "sim:nvls", "--dtypes", "i32"), "bf16, f16, f32 and f64")
 	requireRefused(t, compare("probe", "sim:nvls", "--dtypes", "x"), "unknown dtype")
 	requireRefused(t, compare("probe", "sim:nvls", "--count", "0x"), "not an integer")
+	requireRefused(t, compare("probe", "sim:nvls", "--count", "0"), "tells nothing")
+	requireRefused(t, compare("probe", "sim:nvls", "--ranks", "0"), "a team has ranks")
 	requireRefused(t, compare("probe", "sim:nothing"), "unknown to sim")
 	requireRefused(t, compare("probe", "sim:nvls?preset=bw_half", "--dtypes", "f32"), "nothing could be probed")
 	requireRefused(t, compare("probe"), "SPEC is missing")

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/num"
@@ -53,7 +52,7 @@ func ReadProfile(path string) (*Profile, error) {
 	bad := func(reason string) (*Profile, error) {
 		return nil, &api.InvalidError{Field: "profile", Value: path, Reason: reason, Hint: "name a file that compare probe SPEC -o FILE wrote"}
 	}
-	f, err := os.Open(path)
+	f, err := api.OpenFile(path)
 	if err != nil {
 		return bad("it cannot be opened")
 	}

@@ -64,6 +64,7 @@ func TestReadErrors(t *testing.T) {
 		change(`"all_gather"`, `"all_reduce"`):                 "k.json:3: ops is missing",
 		change(`"block"`, `"ops": "sum", "block"`):             "k.json:1: all_gather reduces nothing",
 		change(`32`, `0`):                                      "k.json:1: block is 0, it can be 1 to",
+		change(`32`, `1025`):                                   "k.json:1: a block of 1025x1x1, at most 1024",
 		change(`32`, `2048`):                                   "k.json:1: a block of 2048x1x1, at most 1024",
 		change(`32`, `[1,2,3,4]`):                              "k.json:1: block is neither an integer nor a list of up to three",
 		change(`32`, `1.5`):                                    "k.json:1: block is neither",

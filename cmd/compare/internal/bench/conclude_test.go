@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,6 +122,13 @@ func TestReadWrite(t *testing.T) {
 		_, err := Read(name)
 		require.ErrorIs(t, err, api.ErrInvalid)
 		require.ErrorContains(t, err, says)
+	}
+	for _, rows := range [][]Row{nil, {{Us: -1}}, {{Us: 0}}, {{Us: 1, Point: Point{Bytes: -5}}}} {
+		text, err := json.Marshal(report(rows...))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(name, text, 0o600))
+		_, err = Read(name)
+		require.ErrorIs(t, err, api.ErrInvalid)
 	}
 	_, err = Read(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, api.ErrInvalid)

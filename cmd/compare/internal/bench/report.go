@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
+	"math"
 	"strings"
 	"unicode"
 
@@ -157,7 +157,7 @@ const maxReport = 256 << 20
 
 // Bytes reads a file, and unpacks it where its name ends in .gz.
 func Bytes(name string) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := api.OpenFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -192,6 +192,14 @@ func Read(name string) (*Report, error) {
 	}
 	if r.Schema != Schema {
 		return nil, bad(fmt.Sprintf("its schema is %q, not %q", r.Schema, Schema))
+	}
+	if len(r.Rows) == 0 && r.Incomplete == "" {
+		return nil, bad("it has no rows")
+	}
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.Refused == "" && (!(row.Us > 0) || math.IsInf(row.Us, 0) || row.Bytes < 0) {
+			return nil, bad(fmt.Sprintf("a row of %d bytes took %v us", row.Bytes, row.Us))
+		}
 	}
 	for _, text := range r.shown() {
 		if strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {

@@ -158,6 +158,7 @@ func TestBadReports(t *testing.T) {
 		strings.Replace(rlText, `:8,`, `:0,`, 1):                                       "world size 0",
 		strings.Replace(rlText, "8192", "1024", 1):                                     "two rows of 1024 bytes",
 		strings.Replace(rlText, "70.7", "0", 1):                                        "logarithmic",
+		strings.Replace(rlText, "70.7", "1e308", 1):                                    "logarithmic",
 		strings.Replace(rlText, "70.7", "-1", 1):                                       "logarithmic",
 		strings.Replace(rlText, `"all_gather"`, `7`, 1):                                "cannot be read",
 		`{"kind":"deterministic_collectives_benchmark","world_size":2,"dtype":"bf16"}`: "no row that was asked for",

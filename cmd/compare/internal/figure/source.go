@@ -98,6 +98,9 @@ func Load(name string, sel Select) ([]Source, error) {
 // key tells the sources of one file apart.
 func (s *Source) key() string { return s.Collective + " " + s.Launch + " " + s.Note }
 
+// maxTime is more than any call takes, in microseconds.
+const maxTime = 1e12
+
 // sort puts the rows in the order of their sizes, whatever order the file has.
 func (s *Source) sort() error {
 	slices.SortFunc(s.Rows, func(a, b Row) int { return cmp.Compare(a.Bytes, b.Bytes) })
@@ -105,7 +108,7 @@ func (s *Source) sort() error {
 		if i > 0 && s.Rows[i-1].Bytes == r.Bytes {
 			return fmt.Errorf("%s has two rows of %d bytes", strings.TrimSpace(s.key()), r.Bytes)
 		}
-		if !(r.Us > 0) || r.Bytes < 1 || r.Reference < 0 {
+		if !(r.Us > 0) || r.Us > maxTime || r.Bytes < 1 || !(r.Reference >= 0) || r.Reference > maxTime {
 			return fmt.Errorf("%s at %d bytes: %v us cannot be drawn on a logarithmic axis", strings.TrimSpace(s.key()), r.Bytes, r.Us)
 		}
 	}
