@@ -28,13 +28,14 @@ func virtualLab() *lab {
 
 // TestPTXMutants: kernels that are wrong in their values, their barriers, their
 // epochs, their headers or their order are caught on the virtual GPU, a GPU for
-// each rank; wrong orders as races, whether or not a wrong value appears.
+// each rank; wrong orders as races, whether or not a wrong value appears. All of
+// them with TANDEM_PTX=1, as CI has it, and a sixth without.
 func TestPTXMutants(t *testing.T) {
 	withoutRaceDetector(t)
 	l := virtualLab()
 	l.every = os.Getenv("TANDEM_EXHAUSTIVE") != ""
 	list := mutants.List(kernels.Tandem)
-	if testing.Short() {
+	if !l.every && !ptxAll() { // all of them take a minute
 		var some []mutants.Mutant
 		for i := 0; i < len(list); i += 6 {
 			some = append(some, list[i])
