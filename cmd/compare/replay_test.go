@@ -64,7 +64,7 @@ func every(t *testing.T, file string, n int) string {
 // theirs.
 func TestReplaySeesMistakes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a whole recording")
+		t.Skip("reads a whole recording, which takes seconds; the run without -short does")
 	}
 	got := compare("replay", "testdata/golden/nvshmem-3.4.5-h200-extra.jsonl.gz", "--against", "sim:nvshmem@3.4.5?nvls=off&reduce_recexch_kval=4", "--format", "json")
 	require.Equal(t, exitBroken, got.code, got.stderr)
