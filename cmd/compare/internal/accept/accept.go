@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
@@ -32,6 +31,9 @@ type Options struct {
 	// it out. ProbeTypes are the types; none is all that switches sum.
 	Probe      int64
 	ProbeTypes []api.DType
+	// Bench is the sizes that are timed, in bytes of a rank's source; none leaves
+	// times out, also those of the rows.
+	Bench []int64
 	// Dir is where the vectors go; "" is nowhere.
 	Dir string
 	Out io.Writer
@@ -42,7 +44,8 @@ type Options struct {
 // Result is one row on the kernels.
 type Result struct {
 	Row
-	Unwritten [2]int64 // of rank 0, before and after
+	Unwritten [2]int64   // of rank 0, before and after
+	MS        [2]float64 // the slowest rank's median; 0 is not timed
 	Run       bool
 	Problem   string // "" where all bits and all holes are the model's
 }
@@ -51,6 +54,7 @@ type Result struct {
 type Summary struct {
 	Rows       []Result
 	Neighbours int
+	Directions int
 	Nvls       int
 	Problems   []string
 }
@@ -85,6 +89,9 @@ func Run(ctx context.Context, o Options) (sum *Summary, err error) {
 			}
 		}
 	}
+	if err := o.timeRows(ctx, s); err != nil {
+		return nil, err
+	}
 	s.table(&o)
 	if err := s.neighbours(ctx, &both, &o); err != nil {
 		return nil, err
@@ -98,6 +105,9 @@ func Run(ctx context.Context, o Options) (sum *Summary, err error) {
 	if err := o.probe(ctx); err != nil {
 		return nil, err
 	}
+	if err := o.bench(ctx); err != nil {
+		return nil, err
+	}
 	run := 0
 	for _, r := range s.Rows {
 		if r.Run {
@@ -107,7 +117,7 @@ func Run(ctx context.Context, o Options) (sum *Summary, err error) {
 			s.Problems = append(s.Problems, r.Problem)
 		}
 	}
-	fmt.Fprintf(o.Out, "%d of %d rows before and after, %d neighbours, %d calls of tandem-nvls: %d problems\n", run, len(s.Rows), s.Neighbours, s.Nvls, len(s.Problems))
+	fmt.Fprintf(o.Out, "%d of %d rows before and after, %d neighbours, %d rows in other directions or on 8 ranks, %d calls of tandem-nvls: %d problems\n", run, len(s.Rows), s.Neighbours, s.Directions, s.Nvls, len(s.Problems))
 	return s, bundle.close()
 }
 
@@ -224,74 +234,6 @@ func (o *Options) probe(ctx context.Context) error {
 	}
 	for _, c := range rep.Cells {
 		fmt.Fprintf(o.Out, "probe: %s of %s, %d ranks: %s\n", c.Op, c.DType, c.Ranks, c.Verdict)
-	}
-	return nil
-}
-
-// directions are the last roundings that the emulated form has, on two-shot and
-// one-shot sums, and where there is no limit eight ranks in every version.
-func (s *Summary) directions(ctx context.Context, r *runners, o Options) error {
-	native := strings.Contains(o.Params, "multicast=on")
-	base := o
-	for k, dir := range []string{"rz", "rne", "away", "seeded&seed=5"} {
-		for n, version := range []string{"2dca770", "pr131", "pr131-team", "pr131-tail"} {
-			for _, call := range eights(o.Most > 0) {
-				if native || (o.Most > 0 && n != k) {
-					continue // the switch has a direction of its own
-				}
-				o.Params, o.Model = join(base.Params, "dir="+dir), join(base.Model, "dir="+dir)
-				got, want, err := pair(ctx, r, &o, "cascade@"+version, "nvshmem@"+version, call)
-				if err != nil {
-					return err
-				}
-				s.check("dir="+dir+" "+version, call, got, want)
-				s.Neighbours++
-			}
-		}
-	}
-	return nil
-}
-
-func join(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "&" + b
-}
-
-// nvls is tandem-nvls on some calls, where the simulator has it.
-func (s *Summary) nvls(ctx context.Context, r *runners, o *Options) error {
-	if !slices.ContainsFunc(o.Sim.Implementations(), func(i api.Implementation) bool { return i.Name == "tandem-nvls" }) {
-		return errors.New("the simulator has no tandem-nvls")
-	}
-	for _, ranks := range []int{2, 4, 8} {
-		if o.Most > 0 && ranks == 8 {
-			continue
-		}
-		for n, d := range []api.DType{api.BF16, api.F16, api.F32, api.F64, api.U32, api.I64, api.U8} {
-			for _, c := range []api.Collective{api.AllReduce, api.ReduceScatter, api.AllGather} {
-				call := api.Call{Collective: c, DType: d, Op: api.Sum, Ranks: ranks, Count: int64(1000 + 37*n)}
-				if o.Most == 0 {
-					call.Count *= 50
-				}
-				if !c.Reduces() {
-					call.Op = api.NoOp
-				}
-				for r := range ranks {
-					call.SrcOffset = append(call.SrcOffset, int64((r+n)%8))
-					call.DstOffset = append(call.DstOffset, int64((3*r+n)%8))
-				}
-				if o.Most > 0 && n%2 == 1 {
-					continue
-				}
-				got, want, err := pair(ctx, r, o, "tandem-nvls", "tandem-nvls", call)
-				if err != nil {
-					return err
-				}
-				s.check("tandem-nvls", call, got, want)
-				s.Nvls++
-			}
-		}
 	}
 	return nil
 }

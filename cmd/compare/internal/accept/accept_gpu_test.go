@@ -26,7 +26,7 @@ func TestAcceptGPU(t *testing.T) {
 	d := gputest.Open(t, func() (gpu.Driver, error) { return cuda.Open(o) })
 	b := hw.New("hw", d)
 	defer func() { require.NoError(t, b.Close()) }()
-	s, err := Run(t.Context(), Options{HW: b, Sim: model(), Driver: d, Probe: 32768, Params: params, Dir: *dir, Out: os.Stdout, Getenv: os.Getenv})
+	s, err := Run(t.Context(), Options{HW: b, Sim: model(), Driver: d, Probe: 32768, Bench: []int64{1 << 10, 64 << 10, 1 << 20, 16 << 20}, Params: params, Dir: *dir, Out: os.Stdout, Getenv: os.Getenv})
 	require.NoError(t, err)
 	require.Empty(t, s.Problems)
 	// Nothing is made to find out whether multicast works.

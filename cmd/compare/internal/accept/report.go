@@ -48,20 +48,33 @@ func fabricManager() string {
 
 // table prints the rows as the pull request has them.
 func (s *Summary) table(o *Options) {
-	fmt.Fprintf(o.Out, "\n| PEs | nreduce | offset | API | unwritten before | after | PR before | PR after | bits |\n|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(o.Out, "\n| PEs | nreduce | offset | API | unwritten before | after | PR before | PR after | ms before | after | PR ms before | PR ms after | bits |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range s.Rows {
-		got := [2]string{"not run", "not run"}
+		got, ms := [2]string{"not run", "not run"}, [2]string{"-", "-"}
 		if r.Run {
 			got = [2]string{fmt.Sprint(r.Unwritten[0]), fmt.Sprint(r.Unwritten[1])}
+		}
+		for i, v := range r.MS {
+			if v > 0 {
+				ms[i] = fmt.Sprintf("%.3f", v)
+			}
 		}
 		bits := cmp.Or(r.Problem, "as the model")
 		if !r.Run {
 			bits = "-"
 		}
-		fmt.Fprintf(o.Out, "| %d | %d | %d | %s | %s | %s | %d | %d | %s |\n", r.Call.Ranks, r.Call.Count, r.Call.SrcOffset.At(0), r.Call.Scope,
-			got[0], got[1], r.Before, r.After, bits)
+		fmt.Fprintf(o.Out, "| %d | %d | %d | %s | %s | %s | %d | %d | %s | %s | %s | %s | %s |\n", r.Call.Ranks, r.Call.Count, r.Call.SrcOffset.At(0), r.Call.Scope,
+			got[0], got[1], r.Before, r.After, ms[0], ms[1], r.MSBefore, r.MSAfter, bits)
 	}
-	fmt.Fprintln(o.Out)
+	fmt.Fprintln(o.Out, o.aboutTimes())
+}
+
+// aboutTimes says what the milliseconds of the table are.
+func (o *Options) aboutTimes() string {
+	if len(o.Bench) == 0 {
+		return "no times are taken on a virtual GPU; those of the pull request are of a B300"
+	}
+	return fmt.Sprintf("ms: the slowest rank's median of %d launches, on %d GPU(s) here; those of the pull request are of a B300, a GPU for each PE, with a real switch", samples, len(o.Driver.Devices()))
 }
 
 // bundle is vector files, one a version.

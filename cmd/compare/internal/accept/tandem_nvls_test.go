@@ -10,7 +10,6 @@ import (
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/num"
-	"example.com/tandem/hw/nvls"
 	nvlsmodel "example.com/tandem/sim/nvls"
 	"example.com/tandem/sim/ptx"
 )
@@ -60,24 +59,6 @@ func allZero(d num.DType, in []uint64) bool {
 		}
 	}
 	return true
-}
-
-type cell struct {
-	d  api.DType
-	op api.Op
-}
-
-// cells are those of the switch's table.
-func cells() (out []cell) {
-	for _, d := range api.DTypes() {
-		for _, op := range num.Ops() {
-			call := api.Call{Collective: api.AllReduce, DType: d, Op: op, Ranks: 2, Count: 1 << 20}
-			if op.ValidFor(d) && nvls.OffSwitch(&call) == 0 {
-				out = append(out, cell{d, op})
-			}
-		}
-	}
-	return out
 }
 
 func TestCells(t *testing.T) {
@@ -195,32 +176,6 @@ func TestAgainstModel(t *testing.T) {
 		}
 		r.close()
 	}
-}
-
-// sampled is a call of any kind that the switch has.
-func sampled(rng *rand.Rand, ranks, n int) api.Call {
-	all := cells()
-	c := all[rng.IntN(len(all))]
-	if n%2 == 0 {
-		c = cell{[]api.DType{api.BF16, api.F16}[n/2%2], api.Sum}
-	}
-	row := 16 * ranks / c.d.Size()
-	counts := []int{0, 1, row - 1, row, row + 1, 5*row - 1, 5*row + 3, 4096 - rng.IntN(50), rng.IntN(1000), 256 * 16 / c.d.Size()}
-	call := api.Call{Collective: []api.Collective{api.AllReduce, api.AllReduce, api.ReduceScatter, api.AllGather}[rng.IntN(4)], DType: c.d, Op: c.op, Ranks: ranks, Count: int64(counts[(n+ranks)%len(counts)] / (1 + ranks/8))}
-	if !call.Collective.Reduces() {
-		call.Op = api.NoOp
-	}
-	for range ranks {
-		call.SrcOffset = append(call.SrcOffset, rng.Int64N(8))
-		call.DstOffset = append(call.DstOffset, rng.Int64N(8))
-	}
-	if rng.IntN(3) == 0 {
-		call.InPlace, call.DstOffset = api.InPlaceOwn, call.SrcOffset
-		if call.Collective == api.ReduceScatter && rng.IntN(2) == 0 {
-			call.InPlace = api.InPlaceStart
-		}
-	}
-	return call
 }
 
 // offsets are one a rank, all different where there are few.
