@@ -68,7 +68,7 @@ FN bool perform(Call &c, const Args &a, const Part &p, u32 algorithm) {
 
 // cascade_reduce does all_reduce: its range in one piece or, in the version that
 // splits, in two.
-KERNEL void cascade_reduce(const __grid_constant__ Args a) {
+ROOMY void cascade_reduce(const __grid_constant__ Args a) {
 	Call c;
 	if (!enter(c, a)) return;
 	bool go = awaitHeaders(c, a);

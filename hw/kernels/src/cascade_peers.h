@@ -43,7 +43,7 @@ FN void fold(const Args &a, u64 dst, u64 x, u64 y, u64 bytes) {
 }
 
 FN void put(const Args &a, u64 dst, u64 src, u64 bytes) {
-	gather(1, 0, bytes, a.log, [&](u32) { return src; }, [&](u32) { return dst; }, [&](u32) { return bytes; });
+	gather<2>(1, 0, bytes, a.log, [&](u32) { return src; }, [&](u32) { return dst; }, [&](u32) { return bytes; });
 }
 
 FN u64 partBytes(const Args &a) { return a.stageHalf / a.blocks & ~(u64)15; }
@@ -99,7 +99,7 @@ FN bool segments(Call &c, const Args &a, const Part &p) {
 // t = a[0] op a[1]; for i := 2; i < world; i++ { t = a[i] op t }
 FN bool lines(Call &c, const Args &a, const Part &p) {
 	u64 bytes = p.count << a.log, slot = (bytes + 15) & ~(u64)15, scratch = scratchOf(c, a, c.rank);
-	gather(a.world, c.rank, bytes, a.log, [&](u32) { return p.src; }, [&](u32 q) { return scratchOf(c, a, q) + c.rank * slot; }, [&](u32) { return bytes; });
+	gather<2>(a.world, c.rank, bytes, a.log, [&](u32) { return p.src; }, [&](u32 q) { return scratchOf(c, a, q) + c.rank * slot; }, [&](u32) { return bytes; });
 	if (!meet(c, a)) return false;
 #pragma unroll 1
 	for (u32 i = 1; i < a.world; i++) fold(a, p.dst, scratch + (i == 1 ? 0 : i * slot), i == 1 ? scratch + slot : p.dst, bytes);

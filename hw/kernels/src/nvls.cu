@@ -47,7 +47,7 @@ FN void reduceRest(const Call &c, const Args &a, u64 main, u64 bytes, u32 skip) 
 // for i := range main { dst[rank][i] = switch(p => src[p][block*count + i]) }
 // for i := main.. { dst[rank][i] = tree(p => src[p][block*count + i]) }
 // with block = rank for reduce_scatter and 0 for all_reduce.
-KERNEL void nvls_reduce(const __grid_constant__ Args a) {
+ROOMY void nvls_reduce(const __grid_constant__ Args a) {
 	Call c;
 	if (!enter(c, a)) return;
 	bool go = awaitHeaders(c, a), scatter = a.collective == ReduceScatter, first = true;
