@@ -14,7 +14,7 @@ type Agent struct {
 
 // Agent makes one, which knows what its stream does.
 func (m *Machine) Agent(device int, stream, seq uint32, k Known) *Agent {
-	return &Agent{m, agent{ev: event{block: m.number(share{-1, int32(device), -1}), stream: stream, seq: seq}, k: know{k.c, k.c, k.c}, start: k.c, device: int16(device)}}
+	return &Agent{m, agent{ev: event{block: m.number(share{-1, int32(device), -1}), stream: stream, seq: seq}, k: k.k, start: k.k.base, device: int16(device)}}
 }
 
 // Read checks that n bytes may be read.

@@ -102,17 +102,21 @@ type Launch struct {
 func (l *Launch) Done() (bool, *Fault) { return l.done || l.fault != nil, l.fault }
 
 // Known is what an agent outside the GPU, the host or a stream, knows.
-type Known struct{ c *clock }
+type Known struct{ k know }
 
 // Join is what is known to either.
-func (k Known) Join(o Known) Known { return Known{join(k.c, o.c)} }
+func (k Known) Join(o Known) Known { return Known{k.k.join(o.k)} }
 
-// Finished is k once the work seq of a stream is done.
-func (k Known) Finished(stream, seq uint32) Known { return Known{k.c.finished(stream, seq)} }
+// Finished is k once the work seq of a stream is done. That makes all its own
+// accesses visible through every address of the bytes; what it had learned of
+// others' needs their alias fences still.
+func (k Known) Finished(stream, seq uint32) Known {
+	return Known{know{k.k.base.finished(stream, seq), k.k.fenced.finished(stream, seq), k.k.alias.finished(stream, seq)}}
+}
 
 // Known is what is known after the launch.
 func (l *Launch) Known() Known {
-	return Known{l.end.base}.Finished(l.Stream, l.Seq)
+	return Known{l.end}.Finished(l.Stream, l.Seq)
 }
 
 // share says whose a block or a copy is.
@@ -157,7 +161,7 @@ func (l *Launch) share(index uint64) share {
 // Start begins a launch.
 func (m *Machine) Start(w Work) *Launch {
 	w.Grid, w.Block = w.Grid.Dims(), w.Block.Dims()
-	l := &Launch{Work: w, start: know{w.Known.c, w.Known.c, w.Known.c}}
+	l := &Launch{Work: w, start: w.Known.k}
 	l.end = l.start
 	m.started = append(m.started, l)
 	m.changes++
