@@ -42,7 +42,7 @@ func TestAliasFences(t *testing.T) {
 		for _, drop := range []string{"\tfence.proxy.alias;\n", "\tfence.acq_rel.sys;\n"} {
 			parts := strings.SplitAfter(text, drop)
 			found, step := 0, 1
-			if testing.Short() || name != "nvls" {
+			if testing.Short() {
 				step = 3
 			}
 			for n := 0; n < len(parts)-1; n += step {
