@@ -159,8 +159,10 @@ func (c *Captured) Close() error {
 	return c.free()
 }
 
+// free releases the recording, unless its GPUs were given up with all there is.
 func (c *Captured) free() error {
-	if c.dead {
+	if c.dead || c.team.lost() {
+		c.dead = true
 		return nil
 	}
 	c.dead = true

@@ -187,55 +187,6 @@ func (m *Machine) Free(g *GPU, p gpu.Ptr) error {
 	return errors.Join(err, late)
 }
 
-type pageKey struct {
-	gpu    *GPU
-	device uint64 // bytes
-	host   int
-}
-
-// Page is control memory of a rank: words in device memory that peers write,
-// and pinned words for the host. Neither is ever freed, since a graph may be
-// launched after its team was closed; clean ones serve the next team, under a
-// new generation.
-type Page struct {
-	Device gpu.Ptr
-	Host   gpu.HostMemory
-	key    pageKey
-}
-
-// Page gives control memory on a GPU. Its contents are those of its last use.
-func (m *Machine) Page(g *GPU, device uint64, host int) (Page, error) {
-	key := pageKey{g, device, host}
-	m.mu.Lock()
-	if n := len(m.pool[key]); n > 0 {
-		p := m.pool[key][n-1]
-		m.pool[key] = m.pool[key][:n-1]
-		m.mu.Unlock()
-		return p, nil
-	}
-	m.mu.Unlock()
-	d, err := g.Context.Alloc(device)
-	if err != nil {
-		return Page{}, err
-	}
-	h, err := g.Context.AllocHost(host)
-	if err != nil {
-		return Page{}, errors.Join(err, g.Context.Free(d))
-	}
-	if err := errors.Join(g.Context.Quarantine(d), g.Context.Quarantine(h.Ptr)); err != nil {
-		return Page{}, err
-	}
-	return Page{d, h, key}, nil
-}
-
-// Return gives a page back for the next team: only one that no kernel can reach
-// but through a generation check.
-func (m *Machine) Return(p Page) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.pool[p.key] = append(m.pool[p.key], p)
-}
-
 // Generation is a number that no team of this machine had before.
 func (m *Machine) Generation() uint64 {
 	m.mu.Lock()

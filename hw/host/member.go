@@ -234,17 +234,7 @@ func (t *Team) launch(b ready) error {
 	if q, ok := t.engine.(Queuer); ok {
 		return q.Queue(b.call, b.bufs, t.streams)
 	}
-	for _, step := range b.steps {
-		for i, l := range step {
-			if l.Function == nil {
-				continue
-			}
-			if err := t.streams[i].Launch(l); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return b.steps.launch(t.streams)
 }
 
 // bind places calls in arenas, one after the other, and makes their launches.

@@ -104,26 +104,13 @@ func (m *timed) bind(ctx context.Context, bufs []Buffers, tables []uint64) error
 			continue
 		}
 		ptrs[i] = m.memory.device[i].Add(tables[i])
-		if err := t.write(ctx, i, ptrs[i], table); err != nil {
+		if err := t.machine.Write(ctx, t.gpus[i], t.streams[i], ptrs[i], table); err != nil {
 			return err
 		}
 	}
 	b, err := t.engine.Bind(call, bufs, ptrs)
 	m.ready = append(m.ready, ready{call, bufs, b})
 	return err
-}
-
-// write copies bytes to a GPU by way of pinned memory, and waits.
-func (t *Team) write(ctx context.Context, i int, to gpu.Ptr, b []byte) error {
-	h, err := t.gpus[i].Context.AllocHost(len(b))
-	if err != nil {
-		return err
-	}
-	copy(h.Bytes, b)
-	if err = t.streams[i].Copy(to, h.Ptr, uint64(len(b))); err == nil {
-		err = gpu.Wait(ctx, t.clock, stopLimit, t.streams[i])
-	}
-	return errors.Join(err, t.machine.Free(t.gpus[i], h.Ptr))
 }
 
 // forCopies makes the buffers of what stands in place of calls.

@@ -156,7 +156,7 @@ func (h *heap) release(poisoned bool) error {
 
 // AllocCast gives as many bytes on every GPU, which have a multicast address.
 func (t *Team) AllocCast(bytes uint64) ([]gpu.Ptr, error) {
-	h, err := newHeap(context.Background(), t.o.Spec.String(), t.gpus, bytes)
+	h, err := newHeap(context.Background(), t.o.Spec.String(), t.on.GPUs, bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +209,7 @@ func (t *Team) within(list []uint64) (*heap, uint64, error) {
 			continue
 		}
 		for r, p := range list {
-			if p-uint64(h.unicast[t.place[r]]) != off {
+			if p-uint64(h.unicast[t.on.Place[r]]) != off {
 				return nil, 0, fmt.Errorf("rank %d has a buffer at 0x%x, which is not rank 0's place in the memory with a multicast address", r, p)
 			}
 		}

@@ -21,29 +21,6 @@ const (
 	pageBytes      = pageFlags + MaxBlocks*peerSlots*8
 )
 
-// The report of a rank in pinned memory.
-const (
-	reportStop  = 0
-	reportFault = 8
-	reportStep  = 12
-	reportEpoch = 16
-	reportPeer  = 24
-	reportBlock = 28
-	reportHash  = 32
-	reportBytes = 64
-)
-
-// Reasons why a thread gives up.
-const (
-	reasonFine = iota
-	reasonDeadline
-	reasonAborted
-	reasonDiffers
-	reasonClaimed
-	reasonStopped
-	reasonKilled
-)
-
 // Step is a point of a call in a kernel.
 type Step uint32
 
@@ -126,7 +103,7 @@ func (t *Team) pack(a *Args, gpu int) []byte {
 	list := func(at func(rank int) uint64) {
 		for r := range MaxRanks {
 			v := uint64(0)
-			if r < len(t.place) {
+			if r < len(t.on.Place) {
 				v = at(r)
 			}
 			out = le.AppendUint64(out, v)
@@ -149,15 +126,15 @@ func (t *Team) pack(a *Args, gpu int) []byte {
 	}
 	flags, faultRank, faultStep, faultCycles := a.Flags, ^uint32(0), uint32(0), uint64(0)
 	if f := t.fault; f != nil {
-		faultRank, faultStep, faultCycles = uint32(f.Rank), uint32(f.Step), t.cycles(f.Delay)
+		faultRank, faultStep, faultCycles = uint32(f.Rank), uint32(f.Step), t.on.Cycles(f.Delay)
 		if f.Differ {
 			flags, faultStep = flags|flagDiffers, ^uint32(0)
 		}
 	}
-	for _, v := range []uint64{t.generation, a.Hash, t.cycles(t.arrive), t.cycles(t.progress), faultCycles, uint64(a.Count), t.stageHalf, a.Seed, uint64(a.Threshold)} {
+	for _, v := range []uint64{t.generation, a.Hash, t.on.Cycles(t.deadlines.Arrive), t.on.Cycles(t.deadlines.Progress), faultCycles, uint64(a.Count), t.stageHalf, a.Seed, uint64(a.Threshold)} {
 		out = le.AppendUint64(out, v)
 	}
-	for _, v := range []uint32{uint32(t.local[gpu][0]), uint32(len(t.place)), uint32(a.Blocks), a.Collective, uint32(a.Form), a.Join, a.Log, uint32(a.Dir),
+	for _, v := range []uint32{uint32(t.on.Local[gpu][0]), uint32(len(t.on.Place)), uint32(a.Blocks), a.Collective, uint32(a.Form), a.Join, a.Log, uint32(a.Dir),
 		a.ResultBits, a.TermBits, flags, a.Version, a.Algo, faultRank, faultStep} {
 		out = le.AppendUint32(out, v)
 	}

@@ -66,9 +66,9 @@ func TestLayout(t *testing.T) {
 	for name, want := range map[string]uint64{
 		"RankLimit": MaxRanks, "BlockLimit": MaxBlocks, "PeerSlots": peerSlots,
 		"PageGeneration": pageGeneration, "PageEpoch": pageEpoch, "PageHeaders": pageHeaders, "PageFlags": pageFlags, "PageBytes": pageBytes,
-		"ReportStop": reportStop, "ReportFault": reportFault, "ReportStep": reportStep, "ReportEpoch": reportEpoch, "ReportPeer": reportPeer,
-		"ReportBlock": reportBlock, "ReportHash": reportHash, "ReportBytes": reportBytes,
-		"Fine": reasonFine, "Deadline": reasonDeadline, "Aborted": reasonAborted, "Differs": reasonDiffers, "Claimed": reasonClaimed, "Stopped": reasonStopped, "Killed": reasonKilled,
+		"ReportStop": host.ReportStop, "ReportFault": host.ReportFault, "ReportStep": host.ReportStep, "ReportEpoch": host.ReportEpoch, "ReportPeer": host.ReportPeer,
+		"ReportBlock": host.ReportBlock, "ReportHash": host.ReportHash, "ReportBytes": host.ReportBytes,
+		"Fine": uint64(host.Fine), "Deadline": uint64(host.Deadline), "Aborted": uint64(host.Aborted), "Differs": uint64(host.Differs), "Claimed": uint64(host.Claimed), "Stopped": uint64(host.Stopped), "Killed": uint64(host.Killed),
 		"StepEntry": uint64(StepEntry), "StepBarrier": uint64(StepBarrier), "StepLeave": uint64(StepLeave),
 		"ObjectStage": ObjectStage, "ObjectSource": ObjectSource, "ObjectTarget": ObjectTarget, "Objects": objects, "ObjectAlign": ObjectAlign, "ObjectShift": objectShift, "ObjectTag": objectTag,
 		"AllReduce": AllReduce, "ReduceScatter": ReduceScatter, "AllGather": AllGather,
@@ -106,7 +106,7 @@ func TestArgs(t *testing.T) {
 			size += n * map[string]int{"64": 8, "32": 4}[m[1]]
 		}
 	}
-	team := &Team{place: []int{0, 0}, local: [][]int{{0, 1}}, pages: make([]host.Page, 2), stages: []gpu.Ptr{1, 2}, generation: 0x77}
+	team := &Team{on: &host.Placement{Place: []int{0, 0}, Local: [][]int{{0, 1}}}, pages: make([]host.Page, 2), stages: []gpu.Ptr{1, 2}, generation: 0x77}
 	list := []uint64{3, 4}
 	b := team.pack(&Args{Src: list, Dst: list, Count: 0x55, Log: 0x33, Algo: 0x44, Hash: 0x66, Dir: Seeded}, 0)
 	require.Equal(t, (size+7)/8*8, len(b))
@@ -139,4 +139,17 @@ func TestJoins(t *testing.T) {
 	require.False(t, ok)
 	_, ok = JoinOf(api.F32, api.Avg)
 	require.False(t, ok)
+}
+
+// TestWhere: later steps are further, and of one step later barriers.
+func TestWhere(t *testing.T) {
+	last := uint64(0)
+	for s := StepEntry; s <= StepLeave; s++ {
+		for barrier := range uint32(3) {
+			at, far := where(uint32(s), barrier)
+			require.Equal(t, s.String(), at)
+			require.True(t, far > last || far == 0, "%v, barrier %d", s, barrier)
+			last = far
+		}
+	}
 }

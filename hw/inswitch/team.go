@@ -12,15 +12,6 @@ import (
 	"example.com/tandem/hw/host"
 )
 
-// Deadlines where a team names none.
-const (
-	defaultArrive   = 60 * time.Second
-	defaultProgress = 5 * time.Second
-	minDeadline     = 10 * time.Millisecond
-	// setupLimit is more than a copy or an empty call takes.
-	setupLimit = 30 * time.Second
-)
-
 // Options are what Open needs.
 type Options struct {
 	Spec     api.Spec
@@ -50,9 +41,7 @@ type Fault struct {
 // Team is pages, stages and kernels of the ranks of one process.
 type Team struct {
 	o          Options
-	gpus       []*host.GPU
-	place      []int   // GPU of each rank
-	local      [][]int // ranks of each GPU
+	on         *host.Placement
 	functions  []map[string]gpu.Function
 	pages      []host.Page
 	stages     []gpu.Ptr
@@ -61,8 +50,7 @@ type Team struct {
 	stageHalf  uint64
 	generation uint64
 	most       int
-	arrive     time.Duration
-	progress   time.Duration
+	deadlines  host.Deadlines
 	fault      *Fault
 }
 
@@ -77,7 +65,8 @@ func Open(ctx context.Context, o Options) (*Team, []gpu.Stream, error) {
 		return nil, nil, &api.Refused{Spec: o.Spec.String(), What: fmt.Sprintf("%d ranks", ranks), Reason: "a team is one NVLink domain", Hint: fmt.Sprintf("1 to %d ranks", MaxRanks)}
 	}
 	t := &Team{o: o, stageHalf: o.StageHalf}
-	if err := t.setDeadlines(); err != nil {
+	var err error
+	if t.deadlines, err = host.ReadDeadlines(o.Team, o.Choice.Scale); err != nil {
 		return nil, nil, err
 	}
 	if err := t.spread(ranks); err != nil {
@@ -86,82 +75,40 @@ func Open(ctx context.Context, o Options) (*Team, []gpu.Stream, error) {
 	if err := t.load(); err != nil {
 		return nil, nil, err
 	}
-	var streams []gpu.Stream
-	for _, g := range t.gpus {
-		s, err := g.Context.NewStream(gpu.StreamOptions{})
-		if err != nil {
-			return nil, nil, errors.Join(err, destroy(streams))
-		}
-		streams = append(streams, s)
+	streams, err := t.on.NewStreams()
+	if err != nil {
+		return nil, nil, err
 	}
 	if err := t.start(ctx, streams); err != nil {
-		return nil, nil, errors.Join(err, t.Release(false), destroy(streams))
+		return nil, nil, errors.Join(err, t.Release(false), host.DestroyStreams(streams))
 	}
 	return t, streams, nil
 }
 
-func destroy(streams []gpu.Stream) error {
-	var errs []error
-	for _, s := range streams {
-		errs = append(errs, s.Destroy())
-	}
-	return errors.Join(errs...)
-}
-
-func (t *Team) setDeadlines() error {
-	for _, d := range []struct {
-		name      string
-		set       *time.Duration
-		want, def time.Duration
-	}{{"arrive", &t.arrive, t.o.Team.Arrive, defaultArrive}, {"progress", &t.progress, t.o.Team.Progress, defaultProgress}} {
-		*d.set = d.want
-		if d.want == 0 {
-			*d.set = d.def
-		}
-		if *d.set < minDeadline {
-			return &api.InvalidError{Field: d.name, Value: d.want.String(), Reason: "too short a deadline", Hint: fmt.Sprintf("%v or more", minDeadline)}
-		}
-		*d.set *= time.Duration(t.o.Choice.Scale)
-	}
-	return nil
-}
-
 // spread puts neighbouring ranks on GPUs.
 func (t *Team) spread(ranks int) error {
-	n := t.o.Choice.GPUs
-	if n > ranks {
-		return &api.InvalidError{Field: "gpus", Value: fmt.Sprint(n), Reason: fmt.Sprintf("more than the %d ranks", ranks)}
-	}
-	if n == 0 {
-		n = min(ranks, len(t.o.Machine.Driver.Devices()))
+	n, err := t.o.Machine.Share(ranks, t.o.Choice.GPUs)
+	if err != nil {
+		return err
 	}
 	if t.o.native() && n != ranks {
 		return &api.Unavailable{Spec: t.o.Spec.String(), Reason: fmt.Sprintf("multicast takes a GPU for each rank: %d ranks, %d GPUs", ranks, n), Hint: "fewer ranks, or multicast=off, which emulates it"}
 	}
-	gpus, err := t.o.Machine.Open(t.o.Spec.String(), n)
-	if err != nil {
-		return err
-	}
-	t.gpus, t.local = gpus, make([][]int, n)
-	for r := range ranks {
-		g := r * n / ranks
-		t.place = append(t.place, g)
-		t.local[g] = append(t.local[g], r)
-	}
-	return nil
+	t.on, err = t.o.Machine.Spread(t.o.Spec.String(), ranks, n, false)
+	return err
 }
 
 // load finds the kernels on every GPU and the largest grid that fits all.
 func (t *Team) load() error {
 	name, text := t.o.Module+"_emulated.ptx", t.o.Emulated
 	if t.o.native() {
-		if _, err := multicasters(t.o.Spec.String(), t.gpus); err != nil {
+		if _, err := multicasters(t.o.Spec.String(), t.on.GPUs); err != nil {
 			return err
 		}
 		name, text = t.o.Module+".ptx", t.o.Native
 	}
 	t.most = MaxBlocks
-	for i, g := range t.gpus {
+	for i, g := range t.on.GPUs {
 		all := map[string]gpu.Function{}
 		for _, k := range t.o.Kernels {
 			f, err := g.Function(name, text, k)
@@ -172,9 +119,9 @@ func (t *Team) load() error {
 			if err != nil {
 				return err
 			}
-			fits := per * g.Context.SMs() / len(t.local[i])
+			fits := per * g.Context.SMs() / len(t.on.Local[i])
 			if fits < 1 {
-				return &api.Refused{Spec: t.o.Spec.String(), What: fmt.Sprintf("%d ranks on one GPU", len(t.local[i])), Reason: fmt.Sprintf("it holds %d blocks of %s at a time, and every rank needs one", per*g.Context.SMs(), k), Hint: "more GPUs"}
+				return &api.Refused{Spec: t.o.Spec.String(), What: fmt.Sprintf("%d ranks on one GPU", len(t.on.Local[i])), Reason: fmt.Sprintf("it holds %d blocks of %s at a time, and every rank needs one", per*g.Context.SMs(), k), Hint: "more GPUs"}
 			}
 			t.most = min(t.most, fits)
 			all[k] = f
@@ -189,15 +136,15 @@ func (t *Team) start(ctx context.Context, streams []gpu.Stream) error {
 	t.generation = t.o.Machine.Generation()
 	bytes := 2 * t.stageHalf
 	if t.o.native() && t.o.StageCast {
-		h, err := newHeap(ctx, t.o.Spec.String(), t.gpus, bytes)
+		h, err := newHeap(ctx, t.o.Spec.String(), t.on.GPUs, bytes)
 		if err != nil {
 			return err
 		}
 		t.stageHeap, t.stages = h, h.unicast
 	}
-	for r := range t.place {
-		g := t.gpus[t.place[r]]
-		page, err := t.o.Machine.Page(g, pageBytes, reportBytes)
+	for r := range t.on.Place {
+		g := t.on.GPU(r)
+		page, err := t.o.Machine.Page(g, pageBytes, host.ReportBytes)
 		if err != nil {
 			return err
 		}
@@ -209,7 +156,7 @@ func (t *Team) start(ctx context.Context, streams []gpu.Stream) error {
 			}
 			t.stages = append(t.stages, p)
 		}
-		if err := t.clear(ctx, streams[t.place[r]], r, bytes); err != nil {
+		if err := t.clear(ctx, streams[t.on.Place[r]], r, bytes); err != nil {
 			return err
 		}
 	}
@@ -220,21 +167,13 @@ func (t *Team) start(ctx context.Context, streams []gpu.Stream) error {
 func (t *Team) clear(ctx context.Context, s gpu.Stream, rank int, stage uint64) error {
 	page := t.pages[rank]
 	clear(page.Host.Bytes)
-	g := t.gpus[t.place[rank]]
-	h, err := g.Context.AllocHost(pageBytes)
-	if err != nil {
+	if err := s.Set8(t.stages[rank], 0, stage); err != nil {
 		return err
 	}
-	binary.LittleEndian.PutUint64(h.Bytes[pageGeneration:], t.generation)
-	binary.LittleEndian.PutUint64(h.Bytes[pageEpoch:], 1)
-	err = s.Copy(page.Device, h.Ptr, pageBytes)
-	if err == nil {
-		err = s.Set8(t.stages[rank], 0, stage)
-	}
-	if err == nil {
-		err = gpu.Wait(ctx, t.o.Machine.Driver.Clock(), setupLimit, s)
-	}
-	return errors.Join(err, t.o.Machine.Free(g, h.Ptr))
+	b := make([]byte, pageBytes)
+	binary.LittleEndian.PutUint64(b[pageGeneration:], t.generation)
+	binary.LittleEndian.PutUint64(b[pageEpoch:], 1)
+	return t.o.Machine.Write(ctx, t.on.GPU(rank), s, page.Device, b)
 }
 
 // stageCast is the multicast address of the stages on a GPU.
@@ -256,7 +195,7 @@ func (t *Team) Release(poisoned bool) error {
 		t.stages = nil
 	}
 	for r, page := range t.pages {
-		g := t.gpus[t.place[r]]
+		g := t.on.GPU(r)
 		switch {
 		case r >= len(t.stages):
 		case poisoned:
@@ -265,7 +204,7 @@ func (t *Team) Release(poisoned bool) error {
 			errs = append(errs, t.o.Machine.Free(g, t.stages[r]))
 		}
 		if !poisoned {
-			errs = append(errs, t.retire(page, g))
+			errs = append(errs, t.o.Machine.Retire(g, page, pageGeneration))
 		}
 	}
 	for _, h := range t.heaps {
@@ -273,21 +212,4 @@ func (t *Team) Release(poisoned bool) error {
 	}
 	t.pages, t.stages, t.stageHeap, t.heaps = nil, nil, nil, nil
 	return errors.Join(errs...)
-}
-
-// retire ends the generation of a page, so that a kernel launched late exits at
-// entry, and gives the page to the next team.
-func (t *Team) retire(p host.Page, g *host.GPU) error {
-	s, err := g.Context.NewStream(gpu.StreamOptions{})
-	if err != nil {
-		return err
-	}
-	err = s.Set8(p.Device.Add(pageGeneration), 0, 8)
-	if err == nil {
-		err = gpu.Wait(context.Background(), t.o.Machine.Driver.Clock(), setupLimit, s)
-	}
-	if err == nil {
-		t.o.Machine.Return(p)
-	}
-	return errors.Join(err, s.Destroy())
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"example.com/tandem/api"
 )
@@ -37,13 +36,10 @@ func gatherLimit(version string) int64 {
 	return 64 << 10
 }
 
-// Defaults and bounds of a team.
+// Bounds of a team.
 const (
-	defaultArrive   = 60 * time.Second
-	defaultProgress = 5 * time.Second
-	minDeadline     = 10 * time.Millisecond
-	maxScale        = 1000
-	maxRoom         = 1 << 40
+	maxScale = 1000
+	maxRoom  = 1 << 40
 )
 
 // Paths that can be forced.

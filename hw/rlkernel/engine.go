@@ -22,15 +22,12 @@ type Fault struct {
 type Engine struct {
 	config     *config
 	machine    *host.Machine
-	gpus       []*host.GPU
-	place      []int                     // GPU of each rank
-	local      [][]int                   // ranks of each GPU
+	on         *host.Placement
 	functions  []map[string]gpu.Function // of each GPU
 	pages      []host.Page               // of each rank
 	frames     []gpu.Ptr
 	generation uint64
-	arrive     time.Duration
-	progress   time.Duration
+	deadlines  host.Deadlines
 	fault      *Fault
 	doomed     *api.Fault // that the last call bound ends in
 }
@@ -39,7 +36,9 @@ type Engine struct {
 func (e *Engine) Admit(call *api.Call) error { return e.config.admit(call) }
 
 // Deadlines are those of the team, scaled.
-func (e *Engine) Deadlines() (arrive, progress time.Duration) { return e.arrive, e.progress }
+func (e *Engine) Deadlines() (arrive, progress time.Duration) {
+	return e.deadlines.Arrive, e.deadlines.Progress
+}
 
 // Inject makes the next calls fail; nil ends that.
 func (e *Engine) Inject(f *Fault) { e.fault = f }
@@ -100,7 +99,7 @@ func (e *Engine) bound(call *api.Call, mem []host.Buffers, ls []launch) host.Bou
 
 // base is what all launches of a call say.
 func (e *Engine) base(call *api.Call) *arguments {
-	a := &arguments{generation: e.generation, arrive: e.cycles(e.arrive), progress: e.cycles(e.progress), world: uint32(call.Ranks), faultRank: ^uint32(0)}
+	a := &arguments{generation: e.generation, arrive: e.on.Cycles(e.deadlines.Arrive), progress: e.on.Cycles(e.deadlines.Progress), world: uint32(call.Ranks), faultRank: ^uint32(0)}
 	for r, page := range e.pages {
 		a.page[r], a.report[r], a.frame[r] = uint64(page.Device), uint64(page.Host.Ptr), uint64(e.frames[r])
 	}
@@ -111,7 +110,7 @@ func (e *Engine) base(call *api.Call) *arguments {
 		a.flags |= flagPeerwise
 	}
 	if f := e.fault; f != nil {
-		a.faultRank, a.faultStep, a.faultCycles = uint32(f.Rank), uint32(f.Step), e.cycles(f.Delay)
+		a.faultRank, a.faultStep, a.faultCycles = uint32(f.Rank), uint32(f.Step), e.on.Cycles(f.Delay)
 	}
 	return a
 }
@@ -148,11 +147,11 @@ func (e *Engine) say(a *arguments, call *api.Call, mem []host.Buffers, l *launch
 
 // step is one launch for each GPU that holds ranks of its party.
 func (e *Engine) step(a *arguments, l *launch) []gpu.Launch {
-	step := make([]gpu.Launch, len(e.gpus))
-	for i := range e.gpus {
+	step := make([]gpu.Launch, len(e.on.GPUs))
+	for i := range e.on.GPUs {
 		var ranks []int
 		a.ranks = 0
-		for _, r := range e.local[i] {
+		for _, r := range e.on.Local[i] {
 			if l.party.has(r) {
 				a.ranks |= uint64(r) << (8 * len(ranks))
 				ranks = append(ranks, r)
@@ -171,15 +170,6 @@ func (e *Engine) step(a *arguments, l *launch) []gpu.Launch {
 	return step
 }
 
-// cycles is a time on the fastest clock of the team's GPUs.
-func (e *Engine) cycles(d time.Duration) uint64 {
-	most := 0
-	for _, g := range e.gpus {
-		most = max(most, g.Context.Device().Info().ClockKHz)
-	}
-	return uint64(most) * uint64(d/time.Microsecond) / 1000
-}
-
 // checkBuffers refuses addresses that no kernel could use.
 func (e *Engine) checkBuffers(call *api.Call, rank, lane int, b host.Pair) error {
 	for _, x := range []struct {
@@ -187,24 +177,9 @@ func (e *Engine) checkBuffers(call *api.Call, rank, lane int, b host.Pair) error
 		p     gpu.Ptr
 		bytes int64
 	}{{"source", b.Src, inputBytes(call, lane)}, {"destination", b.Dst, outputBytes(call, lane)}} {
-		refuse := func(reason, hint string) error {
-			return &api.InvalidError{Field: x.name, Value: fmt.Sprintf("0x%x", uint64(x.p)), Reason: fmt.Sprintf("lane %d of rank %d: %s", lane, rank, reason), Hint: hint}
-		}
-		if size := call.Lane(lane).DType.Size(); uint64(x.p)%uint64(size) != 0 {
-			return refuse(fmt.Sprintf("the address is no multiple of the element size %d", size), "align buffers to their elements")
-		}
-		if x.bytes == 0 {
-			continue
-		}
-		g := e.gpus[e.place[rank]]
-		r, err := g.Context.Range(x.p)
-		switch {
-		case err != nil:
-			return refuse("no allocation holds it: "+err.Error(), "it was freed, or is not device memory")
-		case !r.Holds(x.p, uint64(x.bytes)):
-			return refuse(fmt.Sprintf("%d bytes reach beyond its allocation of %d bytes at 0x%x", x.bytes, r.Bytes, uint64(r.Base)), "allocate more")
-		case r.Device != g.Index:
-			return refuse(fmt.Sprintf("it is memory of device %d, the rank runs on GPU %d", r.Device, g.Index), "allocate it on the rank's GPU")
+		size := int64(call.Lane(lane).DType.Size())
+		if err := e.on.CheckBuffer(rank, fmt.Sprintf("lane %d of rank %d", lane, rank), x.name, x.p, size, x.bytes); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -37,16 +37,6 @@ const (
 	reportBytes    = 128
 )
 
-// Reasons why a kernel gives up.
-const (
-	reasonFine = iota
-	reasonDeadline
-	reasonAborted
-	reasonClaimed
-	reasonStopped
-	reasonKilled
-)
-
 // Step is a point of a call.
 type Step uint32
 

@@ -5,16 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
 	"example.com/tandem/hw/host"
 	"example.com/tandem/hw/kernels"
 )
-
-// setupLimit is more than a copy or an empty call takes.
-const setupLimit = 30 * time.Second
 
 // Open makes a team: frames and pages, kernels loaded and each tried once, so
 // that nothing is loaded or allocated while a kernel waits.
@@ -27,75 +23,34 @@ func Open(ctx context.Context, m *host.Machine, spec api.Spec, t api.TeamConfig)
 		return nil, c.refuseRanks(t.Ranks)
 	}
 	e := &Engine{config: c, machine: m}
-	if e.arrive, err = c.deadline("arrive", t.Arrive, defaultArrive); err != nil {
+	if e.deadlines, err = host.ReadDeadlines(t, c.scale); err != nil {
 		return nil, err
 	}
-	if e.progress, err = c.deadline("progress", t.Progress, defaultProgress); err != nil {
+	n, err := m.Share(t.Ranks, c.gpus)
+	if err != nil {
 		return nil, err
 	}
-	if err := e.spread(t.Ranks); err != nil {
+	if e.on, err = m.Spread(spec.String(), t.Ranks, n, c.cyclic); err != nil {
 		return nil, err
 	}
 	if err := e.load(); err != nil {
 		return nil, err
 	}
-	var streams []gpu.Stream
-	for _, g := range e.gpus {
-		s, err := g.Context.NewStream(gpu.StreamOptions{})
-		if err != nil {
-			for _, s := range streams {
-				err = errors.Join(err, s.Destroy())
-			}
-			return nil, err
-		}
-		streams = append(streams, s)
+	streams, err := e.on.NewStreams()
+	if err != nil {
+		return nil, err
 	}
-	team := host.NewTeam(host.Config{Spec: spec.String(), Machine: m, GPUs: e.gpus, Place: e.place, Streams: streams, Engine: e})
+	team := host.NewTeam(host.Config{Spec: spec.String(), Machine: m, GPUs: e.on.GPUs, Place: e.on.Place, Streams: streams, Engine: e})
 	if err := e.start(ctx, streams); err != nil {
 		return nil, errors.Join(err, team.Discard())
 	}
 	return team, nil
 }
 
-func (c *config) deadline(name string, want, def time.Duration) (time.Duration, error) {
-	if want == 0 {
-		want = def
-	}
-	if want < minDeadline {
-		return 0, &api.InvalidError{Field: name, Value: want.String(), Reason: "too short a deadline", Hint: fmt.Sprintf("%v or more", minDeadline)}
-	}
-	return want * time.Duration(c.scale), nil
-}
-
-// spread puts the ranks on GPUs.
-func (e *Engine) spread(ranks int) error {
-	n := e.config.gpus
-	switch {
-	case n > ranks:
-		return &api.InvalidError{Field: "gpus", Value: fmt.Sprint(n), Reason: fmt.Sprintf("more than the %d ranks", ranks)}
-	case n == 0:
-		n = min(ranks, len(e.machine.Driver.Devices()))
-	}
-	var err error
-	if e.gpus, err = e.machine.Open(e.config.spec.String(), n); err != nil {
-		return err
-	}
-	e.local = make([][]int, n)
-	for r := range ranks {
-		g := r * n / ranks
-		if e.config.cyclic {
-			g = r % n
-		}
-		e.place = append(e.place, g)
-		e.local[g] = append(e.local[g], r)
-	}
-	return nil
-}
-
 // load finds the kernels on every GPU. Of those that wait for each other a rank
 // has one block, and all blocks of a GPU must fit at a time.
 func (e *Engine) load() error {
-	for i, g := range e.gpus {
+	for i, g := range e.on.GPUs {
 		found := make(map[string]gpu.Function)
 		for _, name := range kernelNames {
 			f, err := g.Function("rlkernel.ptx", kernels.RLKernel, name)
@@ -106,8 +61,8 @@ func (e *Engine) load() error {
 			if err != nil {
 				return err
 			}
-			if fits*g.Context.SMs() < len(e.local[i]) {
-				return e.config.refuse(fmt.Sprintf("%d ranks on one GPU", len(e.local[i])), fmt.Sprintf("it holds %d blocks of %s at a time, and every rank needs one", fits*g.Context.SMs(), name), "more GPUs")
+			if fits*g.Context.SMs() < len(e.on.Local[i]) {
+				return e.config.refuse(fmt.Sprintf("%d ranks on one GPU", len(e.on.Local[i])), fmt.Sprintf("it holds %d blocks of %s at a time, and every rank needs one", fits*g.Context.SMs(), name), "more GPUs")
 			}
 			found[name] = f
 		}
@@ -119,8 +74,8 @@ func (e *Engine) load() error {
 // start allocates, fills in the pages, and launches every kernel once.
 func (e *Engine) start(ctx context.Context, streams []gpu.Stream) error {
 	e.generation = e.machine.Generation()
-	for r := range e.place {
-		g, s := e.gpus[e.place[r]], streams[e.place[r]]
+	for r := range e.on.Place {
+		g, s := e.on.GPU(r), streams[e.on.Place[r]]
 		page, err := e.machine.Page(g, controlBytes, reportBytes)
 		if err != nil {
 			return err
@@ -135,31 +90,17 @@ func (e *Engine) start(ctx context.Context, streams []gpu.Stream) error {
 		if err := errors.Join(s.Set8(frame, 0, framePayload), s.Set8(page.Device, 0, controlBytes)); err != nil {
 			return err
 		}
-		if err := e.write(ctx, g, s, page.Device.Add(controlGeneration)); err != nil {
+		if err := e.machine.Write(ctx, g, s, page.Device.Add(controlGeneration), binary.LittleEndian.AppendUint64(nil, e.generation)); err != nil {
 			return err
 		}
 	}
 	return e.rehearse(ctx, streams)
 }
 
-// write puts the generation into a page, by way of pinned memory.
-func (e *Engine) write(ctx context.Context, g *host.GPU, s gpu.Stream, at gpu.Ptr) error {
-	h, err := g.Context.AllocHost(8)
-	if err != nil {
-		return err
-	}
-	binary.LittleEndian.PutUint64(h.Bytes, e.generation)
-	err = s.Copy(at, h.Ptr, 8)
-	if err == nil {
-		err = gpu.Wait(ctx, e.machine.Driver.Clock(), setupLimit, s)
-	}
-	return errors.Join(err, e.machine.Free(g, h.Ptr))
-}
-
 // rehearse makes empty calls that have every kernel between them, in blocks of a
 // warp.
 func (e *Engine) rehearse(ctx context.Context, streams []gpu.Stream) error {
-	call := api.Call{Collective: api.AllReduce, DType: api.F32, Op: api.Sum, Ranks: len(e.place)}
+	call := api.Call{Collective: api.AllReduce, DType: api.F32, Op: api.Sum, Ranks: len(e.on.Place)}
 	mem := make([]host.Buffers, call.Ranks)
 	for r := range mem {
 		mem[r] = host.Buffers{{}}
@@ -170,24 +111,14 @@ func (e *Engine) rehearse(ctx context.Context, streams []gpu.Stream) error {
 		{one(kernelStage, 0), one(kernelFinish, 0)},
 		between([]launch{one(kernelStage, 0), one(kernelCopy, 0), one(kernelGather, 0)}, one(kernelReduce, 0)),
 	} {
-		for _, step := range e.bound(&call, mem, ls) {
-			for i, s := range streams {
+		b := e.bound(&call, mem, ls)
+		for _, step := range b {
+			for i := range step {
 				step[i].Block.X = min(step[i].Block.X, 32)
-				if err := s.Launch(step[i]); err != nil {
-					return err
-				}
 			}
 		}
-		var q []gpu.Queryer
-		for _, s := range streams {
-			q = append(q, s)
-		}
-		if err := gpu.Wait(ctx, e.machine.Driver.Clock(), e.arrive+setupLimit, q...); err != nil {
-			e.Stop()
+		if err := host.Rehearse(ctx, e.machine.Driver.Clock(), e, &call, b, streams); err != nil {
 			return err
-		}
-		if errs := e.Verdicts(&call); errs != nil {
-			return errors.Join(errs...)
 		}
 	}
 	return nil
@@ -198,32 +129,15 @@ func (e *Engine) rehearse(ctx context.Context, streams []gpu.Stream) error {
 func (e *Engine) Release(poisoned bool) error {
 	var errs []error
 	for r, page := range e.pages {
-		g := e.gpus[e.place[r]]
+		g := e.on.GPU(r)
 		if poisoned {
 			if r < len(e.frames) {
 				errs = append(errs, g.Context.Quarantine(e.frames[r]))
 			}
 			continue
 		}
-		errs = append(errs, e.machine.Free(g, e.frames[r]), e.retire(g, page))
+		errs = append(errs, e.machine.Free(g, e.frames[r]), e.machine.Retire(g, page, controlGeneration))
 	}
 	e.pages = nil
 	return errors.Join(errs...)
-}
-
-// retire ends the generation of a page, so that a kernel launched late exits at
-// entry, and gives the page to the next team.
-func (e *Engine) retire(g *host.GPU, p host.Page) error {
-	s, err := g.Context.NewStream(gpu.StreamOptions{})
-	if err != nil {
-		return err
-	}
-	err = s.Set8(p.Device.Add(controlGeneration), 0, 8)
-	if err == nil {
-		err = gpu.Wait(context.Background(), e.machine.Driver.Clock(), setupLimit, s)
-	}
-	if err == nil {
-		e.machine.Return(p)
-	}
-	return errors.Join(err, s.Destroy())
 }

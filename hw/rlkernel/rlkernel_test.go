@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,11 +31,13 @@ func TestLayout(t *testing.T) {
 		values[m[1]], err = strconv.Atoi(m[2])
 		require.NoError(t, err)
 	}
+	number := func(r host.Reason) int { return slices.Index(reasons, r) }
+	require.Equal(t, stopped, number(host.Stopped))
 	for name, want := range map[string]int{
 		"RankLimit": maxRanks, "FrameStage": frameStage, "FrameDone": frameDone, "FramePayload": framePayload,
 		"ControlGeneration": controlGeneration, "ControlAbort": controlAbort, "ControlOwner": controlOwner, "ControlClaim": controlClaim, "ControlBytes": controlBytes,
 		"ReportStop": reportStop, "ReportReason": reportReason, "ReportStep": reportStep, "ReportPeer": reportPeer, "ReportSequence": reportSequence, "ReportBytes": reportBytes,
-		"Fine": reasonFine, "Deadline": reasonDeadline, "Aborted": reasonAborted, "Claimed": reasonClaimed, "Stopped": reasonStopped, "Killed": reasonKilled,
+		"Fine": number(host.Fine), "Deadline": number(host.Deadline), "Aborted": number(host.Aborted), "Claimed": number(host.Claimed), "Stopped": stopped, "Killed": number(host.Killed),
 		"StepEntry": int(StepEntry), "StepReserve": int(StepReserve), "StepPublish": int(StepPublish), "StepWait": int(StepWait), "StepOwned": int(StepOwned), "StepCompute": int(StepCompute), "StepRetire": int(StepRetire),
 		"DoReserve": doReserve, "DoPublish": doPublish, "DoWait": doWait, "DoOwned": doOwned, "DoRetire": doRetire,
 		"FlagFirst": flagFirst, "FlagVectors": flagVectors, "FlagPeerwise": flagPeerwise, "FlagPairs": flagPairs,
@@ -193,42 +196,23 @@ func TestThresholds(t *testing.T) {
 	require.Nil(t, Describe(After).Thresholds(api.Call{}))
 }
 
-// TestVerdicts: who is to blame, for each rank's report.
-func TestVerdicts(t *testing.T) {
-	waits := func(peer int, step Step) report { return report{reason: reasonDeadline, step: step, peer: peer} }
-	let := func(peer int, step Step) report { return report{reason: reasonAborted, step: step, peer: peer} }
-	killed := report{reason: reasonKilled, step: StepPublish, peer: 1}
-	for name, c := range map[string]struct {
-		reports []report
-		chains  [][]int
-	}{
-		"one is late":                  {[]report{waits(1, StepWait), {}}, [][]int{{0, 1}, {1, 0, 1}}},
-		"one was stopped":              {[]report{waits(1, StepWait), killed, let(1, StepWait)}, [][]int{{0, 1}, {1}, {2, 1}}},
-		"it came after all":            {[]report{waits(1, StepWait), let(0, StepOwned)}, [][]int{{0, 1}, {1, 0, 1}}},
-		"it came, in the call after":   {[]report{waits(1, StepWait), {reason: reasonAborted, step: StepReserve, peer: 0, sequence: 1}}, [][]int{{0, 1}, {1, 0, 1}}},
-		"behind another":               {[]report{waits(1, StepReserve), waits(2, StepWait), {}}, [][]int{{0, 1, 2}, {1, 2}, {2, 0, 1, 2}}},
-		"a cycle":                      {[]report{waits(1, StepWait), waits(0, StepWait)}, [][]int{{0, 1, 0}, {1, 0, 1}}},
-		"a peer that there is not":     {[]report{waits(9, StepWait), {}}, [][]int{{0}, {1, 0}}},
-		"the first to wait is no help": {[]report{{}, waits(0, StepOwned)}, [][]int{{0, 1, 0}, {1, 0}}},
-	} {
-		errs := verdicts(c.reports)
-		require.Len(t, errs, len(c.reports), name)
-		for r, err := range errs {
-			var a *api.Aborted
-			require.ErrorAs(t, err, &a, name)
-			require.Equal(t, c.chains[r], a.Chain, "%s, rank %d", name, r)
-			require.Equal(t, c.chains[r][len(c.chains[r])-1], a.Cause, name)
-			require.Equal(t, r, a.Rank, name)
+// TestReports: the words that errors are made of, and who is further.
+func TestReports(t *testing.T) {
+	require.Equal(t, host.Report{}.Reason, report(0, StepEntry, 0, 0).Reason)
+	r := report(1, StepWait, 3, 41)
+	require.Equal(t, host.Report{Reason: host.Deadline, Peer: 3, Call: 42, At: StepWait.String(), Block: -1, Far: r.Far}, r)
+	require.Equal(t, host.Aborted, report(77, StepWait, 0, 0).Reason, "no number of the kernels'")
+	last := uint64(0)
+	for call := range uint64(3) {
+		for _, s := range Steps() {
+			require.NotEmpty(t, s.String())
+			next := report(2, s, 0, call).Far
+			require.True(t, next > last || next == 0, "%v of call %d", s, call)
+			last = next
 		}
 	}
-	require.Nil(t, verdicts(make([]report, 4)))
-	stopped := verdicts([]report{{}, {reason: reasonStopped}})
-	require.ErrorContains(t, stopped[0], "the host stopped")
-	claimed := verdicts([]report{{reason: reasonClaimed}, {}})
-	require.ErrorContains(t, claimed[1], "two calls of one team")
-	for _, s := range Steps() {
-		require.NotEmpty(t, s.String())
-	}
+	errs := host.Verdicts([]host.Report{r, {}, {}, report(2, StepReserve, 0, 42)}, &api.Call{})
+	require.ErrorContains(t, errs[1], "the deadline passed at the wait for the payloads of call 42 (rank 3 is to blame)")
 }
 
 // standIn is a driver whose kernels only note what they were given.

@@ -30,11 +30,11 @@ func newStand(t testing.TB, m *host.Machine, spec string, ranks int, bytes uint6
 	team, _ := open(t, m, spec, ranks, 5*time.Second, 2*time.Second)
 	s := &stand{TB: t, machine: m, team: team, engine: team.Engine().(*Engine)}
 	for r := range ranks {
-		g := s.engine.gpus[s.engine.place[r]]
+		g := s.engine.on.GPU(r)
 		for _, list := range []*[]gpu.Ptr{&s.src, &s.dst} {
 			p, err := g.Context.Alloc(bytes)
 			require.NoError(t, err)
-			require.NoError(t, s.stream(s.engine.place[r]).Set8(p, 0, bytes))
+			require.NoError(t, s.stream(s.engine.on.Place[r]).Set8(p, 0, bytes))
 			*list = append(*list, p)
 			t.Cleanup(func() { require.NoError(t, m.Free(g, p)) })
 		}
@@ -67,10 +67,10 @@ func (s *stand) place(call *api.Call) []host.Buffers {
 
 // capture makes, for every GPU, a graph of an untimed first call and n more.
 func (s *stand) capture(call api.Call, n int) []gpu.GraphExec {
-	bound, err := s.engine.Bind(&call, s.place(&call), make([]gpu.Ptr, len(s.engine.gpus)))
+	bound, err := s.engine.Bind(&call, s.place(&call), make([]gpu.Ptr, len(s.engine.on.GPUs)))
 	require.NoError(s, err)
 	var out []gpu.GraphExec
-	for i := range s.engine.gpus {
+	for i := range s.engine.on.GPUs {
 		st := s.stream(i)
 		require.NoError(s, st.BeginCapture())
 		for range n {
@@ -109,7 +109,7 @@ func (s *stand) time(call api.Call, nodes, replays int) float64 {
 	for k := range 6 {
 		var events [2][]gpu.Event
 		mark := func(k int) {
-			for i, g := range s.engine.gpus {
+			for i, g := range s.engine.on.GPUs {
 				e, err := g.Context.NewEvent(gpu.EventOptions{Timing: true})
 				require.NoError(s, err)
 				require.NoError(s, s.stream(i).Record(e))
@@ -124,7 +124,7 @@ func (s *stand) time(call api.Call, nodes, replays int) float64 {
 		mark(1)
 		s.settle()
 		worst := time.Duration(0)
-		for i := range s.engine.gpus {
+		for i := range s.engine.on.GPUs {
 			took, err := events[1][i].Since(events[0][i])
 			require.NoError(s, err)
 			worst = max(worst, took)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/num"
@@ -15,14 +14,11 @@ const Name = "tandem"
 
 // Defaults and bounds of a team.
 const (
-	defaultArrive   = 60 * time.Second
-	defaultProgress = 5 * time.Second
-	minDeadline     = 10 * time.Millisecond
-	defaultStage    = 4 << 20
-	minStage        = 16 * MaxRanks * generalBlocks
-	maxScale        = 1000
-	minBox          = boxGrain
-	maxBox          = 1 << 22
+	defaultStage = 4 << 20
+	minStage     = 16 * MaxRanks * generalBlocks
+	maxScale     = 1000
+	minBox       = boxGrain
+	maxBox       = 1 << 22
 )
 
 const (

@@ -198,7 +198,7 @@ func TestGraphs(t *testing.T) {
 func setEpoch(t *testing.T, team *host.Team, epoch uint64) {
 	e := team.Engine().(*Engine)
 	for r, p := range e.pages {
-		c := e.gpus[e.place[r]].Context
+		c := e.on.GPU(r).Context
 		h, err := c.AllocHost(8)
 		require.NoError(t, err)
 		binary.LittleEndian.PutUint64(h.Bytes, epoch)

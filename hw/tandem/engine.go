@@ -2,6 +2,7 @@ package tandem
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"example.com/tandem/api"
@@ -23,9 +24,7 @@ type Fault struct {
 type Engine struct {
 	config       *config
 	machine      *host.Machine
-	gpus         []*host.GPU
-	place        []int
-	local        [][]int // ranks of each GPU
+	on           *host.Placement
 	functions    []functions
 	pages        []host.Page // of each rank
 	boxes        []gpu.Ptr
@@ -36,8 +35,7 @@ type Engine struct {
 	together   bool
 	generation uint64
 	most       int // largest grid of a rank
-	arrive     time.Duration
-	progress   time.Duration
+	deadlines  host.Deadlines
 	fault      *Fault
 }
 
@@ -47,7 +45,9 @@ type functions [kernelCount]gpu.Function
 func (e *Engine) Admit(call *api.Call) error { return e.config.admit(call) }
 
 // Deadlines are those of the team, scaled.
-func (e *Engine) Deadlines() (arrive, progress time.Duration) { return e.arrive, e.progress }
+func (e *Engine) Deadlines() (arrive, progress time.Duration) {
+	return e.deadlines.Arrive, e.deadlines.Progress
+}
 
 // Inject makes the next calls fail; nil ends that.
 func (e *Engine) Inject(f *Fault) { e.fault = f }
@@ -119,7 +119,7 @@ func (e *Engine) bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr, p pl
 	}
 	faultRank, faultStep, faultCycles := ^uint32(0), uint32(0), uint64(0)
 	if f := e.fault; f != nil {
-		faultRank, faultStep, faultCycles = uint32(f.Rank), uint32(f.Step), e.cycles(f.Delay)
+		faultRank, faultStep, faultCycles = uint32(f.Rank), uint32(f.Step), e.on.Cycles(f.Delay)
 		if f.Differ {
 			flags, faultStep = flags|flagDiffers, uint32(steps)
 		}
@@ -128,33 +128,24 @@ func (e *Engine) bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr, p pl
 	if faultRank != ^uint32(0) {
 		k = k.faulty()
 	}
-	step := make([]gpu.Launch, len(e.gpus))
-	for i := range e.gpus {
+	step := make([]gpu.Launch, len(e.on.GPUs))
+	for i := range e.on.GPUs {
 		a := new(gpu.Args).Ptr(e.table(i)).Ptr(tables[i]).Uint64(e.generation).Uint64(e.hash(call)).Uint64(faultCycles)
 		a.Uint32(p.collective).Uint32(p.path).Uint32(uint32(p.blocks)).Uint32(uint32(call.Lanes())).Uint32(uint32(call.Root)).Uint32(flags)
 		a.Uint32(faultRank).Uint32(faultStep).Struct(e.nears[i], 8).Struct(inline, 8).Struct(e.teams[i], 8)
-		step[i] = gpu.Launch{Function: e.functions[i][k], Grid: gpu.Dim3{X: uint32(p.blocks * len(e.local[i]))}, Block: gpu.Dim3{X: threads}, Cooperative: true, Args: a, Ranks: e.local[i]}
+		step[i] = gpu.Launch{Function: e.functions[i][k], Grid: gpu.Dim3{X: uint32(p.blocks * len(e.on.Local[i]))}, Block: gpu.Dim3{X: threads}, Cooperative: true, Args: a, Ranks: e.on.Local[i]}
 	}
 	return step
 }
 
 // table is the address of the team table of a GPU.
-func (e *Engine) table(i int) gpu.Ptr { return e.pages[e.local[i][0]].Device.Add(pageTable) }
-
-// cycles is a time on the fastest clock of the team's GPUs.
-func (e *Engine) cycles(d time.Duration) uint64 {
-	most := 0
-	for _, g := range e.gpus {
-		most = max(most, g.Context.Device().Info().ClockKHz)
-	}
-	return uint64(most) * uint64(d/time.Microsecond) / 1000
-}
+func (e *Engine) table(i int) gpu.Ptr { return e.pages[e.on.Local[i][0]].Device.Add(pageTable) }
 
 // near is the kernels' Near of a GPU.
 func (e *Engine) near(local []int) []byte {
 	b := make([]byte, nearBytes)
 	le := binary.LittleEndian
-	ranks := len(e.place)
+	ranks := len(e.on.Place)
 	rank := local[0]
 	next := (rank + 1) % ranks
 	le.PutUint32(b[nearWorld:], uint32(ranks))
@@ -172,22 +163,28 @@ func (e *Engine) near(local []int) []byte {
 func (e *Engine) team(local []int) []byte {
 	b := make([]byte, teamBytes)
 	le := binary.LittleEndian
-	le.PutUint64(b[teamArrive:], e.cycles(e.arrive))
-	le.PutUint64(b[teamProgress:], e.cycles(e.progress))
+	le.PutUint64(b[teamArrive:], e.on.Cycles(e.deadlines.Arrive))
+	le.PutUint64(b[teamProgress:], e.on.Cycles(e.deadlines.Progress))
 	le.PutUint64(b[teamStage:], uint64(e.config.stage))
-	if len(e.place) > inlineRanks {
+	if len(e.on.Place) > inlineRanks {
 		return b
 	}
-	for r, page := range e.pages {
-		le.PutUint64(b[teamPages+8*r:], uint64(page.Device))
-		le.PutUint64(b[teamBoxes+8*r:], uint64(e.boxes[r]))
-		le.PutUint64(b[teamStages+8*r:], uint64(e.stages[r]))
-		le.PutUint64(b[teamReports+8*r:], uint64(page.Host.Ptr))
-	}
+	e.addresses(b, teamPages, teamBoxes, teamStages, teamReports)
 	for i, r := range local {
 		le.PutUint32(b[teamLocal+4*i:], uint32(r))
 	}
 	return b
+}
+
+// addresses writes lists of what the ranks have, each at an offset.
+func (e *Engine) addresses(b []byte, pages, boxes, stages, reports int) {
+	le := binary.LittleEndian
+	for r, page := range e.pages {
+		le.PutUint64(b[pages+8*r:], uint64(page.Device))
+		le.PutUint64(b[boxes+8*r:], uint64(e.boxes[r]))
+		le.PutUint64(b[stages+8*r:], uint64(e.stages[r]))
+		le.PutUint64(b[reports+8*r:], uint64(page.Host.Ptr))
+	}
 }
 
 // checkBuffers refuses, before anything is launched, addresses that no kernel
@@ -201,7 +198,7 @@ func (e *Engine) checkBuffers(call *api.Call, mem []host.Buffers) error {
 				p     gpu.Ptr
 				bytes int64
 			}{{"source", b.Src, call.SrcElems(i) * size}, {"destination", b.Dst, call.DstElems(i) * size}} {
-				if err := e.checkBuffer(r, i, one.name, one.p, size, one.bytes); err != nil {
+				if err := e.on.CheckBuffer(r, fmt.Sprintf("lane %d of rank %d", i, r), one.name, one.p, size, one.bytes); err != nil {
 					return err
 				}
 			}

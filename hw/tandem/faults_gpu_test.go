@@ -77,7 +77,7 @@ func TestTwoStreams(t *testing.T) {
 		}
 		b, err := e.Bind(&call, mem, make([]gpu.Ptr, 1))
 		require.NoError(t, err)
-		s, err := e.gpus[0].Context.NewStream(gpu.StreamOptions{})
+		s, err := e.on.GPUs[0].Context.NewStream(gpu.StreamOptions{})
 		require.NoError(t, err)
 		require.NoError(t, s.Launch(b[0][0]))
 		streams = append(streams, s)

@@ -195,7 +195,7 @@ func byHand(t *testing.T, m *host.Machine, e *Engine, call *api.Call) (device, t
 	var release []func() error
 	bufs := make([]host.Buffers, call.Ranks)
 	for r := range bufs {
-		c := e.gpus[e.place[r]].Context
+		c := e.on.GPU(r).Context
 		var p [2]gpu.Ptr
 		for i, n := range []int64{call.SrcElems(0), call.DstElems(0)} {
 			var err error
@@ -205,12 +205,12 @@ func byHand(t *testing.T, m *host.Machine, e *Engine, call *api.Call) (device, t
 		}
 		bufs[r] = host.Buffers{{Src: p[0], Dst: p[1]}}
 	}
-	bound, err := e.Bind(call, bufs, make([]gpu.Ptr, len(e.gpus)))
+	bound, err := e.Bind(call, bufs, make([]gpu.Ptr, len(e.on.GPUs)))
 	require.NoError(t, err)
 	var streams []gpu.Stream
 	var events [][2]gpu.Event
 	var all []gpu.Queryer
-	for i, g := range e.gpus {
+	for i, g := range e.on.GPUs {
 		s, err := g.Context.NewStream(gpu.StreamOptions{})
 		require.NoError(t, err)
 		streams, all = append(streams, s), append(all, s)
@@ -223,7 +223,7 @@ func byHand(t *testing.T, m *host.Machine, e *Engine, call *api.Call) (device, t
 		release = append(release, s.Destroy)
 		events = append(events, pair)
 		for j := range bufs {
-			if e.place[j] == i {
+			if e.on.Place[j] == i {
 				require.NoError(t, s.Set8(bufs[j][0].Src, 0, uint64(call.SrcElems(0))*size))
 			}
 		}

@@ -31,7 +31,7 @@ func TestKilledRun(t *testing.T) {
 	}
 	m := machine(t)
 	team, c := open(t, m, "hw:tandem", 2, 2*time.Second, time.Second)
-	ctx := team.Engine().(*Engine).gpus[0].Context
+	ctx := team.Engine().(*Engine).on.GPUs[0].Context
 	before, total, err := ctx.MemInfo()
 	require.NoError(t, err)
 	exe, err := os.Executable()

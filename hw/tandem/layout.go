@@ -46,29 +46,6 @@ const (
 	tableLocal    = tableReports + MaxRanks*8
 )
 
-// The report of a rank in pinned memory.
-const (
-	reportStop  = 0
-	reportFault = 8
-	reportStep  = 12
-	reportEpoch = 16
-	reportPeer  = 24
-	reportBlock = 28
-	reportHash  = 32
-	reportBytes = 64
-)
-
-// Reasons why a thread gives up.
-const (
-	reasonFine = iota
-	reasonDeadline
-	reasonAborted
-	reasonDiffers
-	reasonClaimed
-	reasonStopped
-	reasonKilled
-)
-
 // Step is a point of a call in a kernel.
 type Step uint32
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/tandem/api"
+	"example.com/tandem/hw/host"
 	"example.com/tandem/hw/kernels"
 )
 
@@ -40,9 +41,9 @@ func TestLayout(t *testing.T) {
 		"PageLeave": pageLeave, "PageAbort": pageAbort, "PageClaim": pageClaim, "PageHeaders": pageHeaders, "PageFlags": pageFlags, "PageTable": pageTable,
 		"PageBytes": pageBytes, "TableWorld": tableWorld, "TableSlot": tableSlot, "TableArrive": tableArrive, "TableProgress": tableProgress,
 		"TableStage": tableStage, "TablePages": tablePages, "TableBoxes": tableBoxes, "TableStages": tableStages, "TableReports": tableReports,
-		"TableLocal": tableLocal, "ReportStop": reportStop, "ReportFault": reportFault, "ReportStep": reportStep, "ReportEpoch": reportEpoch,
-		"ReportPeer": reportPeer, "ReportBlock": reportBlock, "ReportHash": reportHash, "ReportBytes": reportBytes, "InlineWords": inlineWords,
-		"Deadline": reasonDeadline, "Aborted": reasonAborted, "Differs": reasonDiffers, "Claimed": reasonClaimed, "Stopped": reasonStopped, "Killed": reasonKilled,
+		"TableLocal": tableLocal, "ReportStop": host.ReportStop, "ReportFault": host.ReportFault, "ReportStep": host.ReportStep, "ReportEpoch": host.ReportEpoch,
+		"ReportPeer": host.ReportPeer, "ReportBlock": host.ReportBlock, "ReportHash": host.ReportHash, "ReportBytes": host.ReportBytes, "InlineWords": inlineWords,
+		"Deadline": int(host.Deadline), "Aborted": int(host.Aborted), "Differs": int(host.Differs), "Claimed": int(host.Claimed), "Stopped": int(host.Stopped), "Killed": int(host.Killed),
 		"StepLeave": int(StepLeave), "StepBarrier": int(StepBarrier), "PathStaged": pathStaged, "AllToAll": kernelAllToAll, "FlagDiffers": flagDiffers,
 	} {
 		got, ok := values[name]

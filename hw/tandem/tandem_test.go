@@ -238,12 +238,12 @@ func TestBadPointers(t *testing.T) {
 	e := team.Engine().(*Engine)
 	var buf [2]gpu.Ptr
 	for i := range buf {
-		buf[i], err = e.gpus[i].Context.Alloc(256)
+		buf[i], err = e.on.GPUs[i].Context.Alloc(256)
 		require.NoError(t, err)
 	}
-	freed, err := e.gpus[0].Context.Alloc(256)
+	freed, err := e.on.GPUs[0].Context.Alloc(256)
 	require.NoError(t, err)
-	require.NoError(t, e.gpus[0].Context.Free(freed))
+	require.NoError(t, e.on.GPUs[0].Context.Free(freed))
 	call := simpleCall(2)
 	before := len(d.Log())
 	for name, src := range map[string]gpu.Ptr{"misaligned": buf[0] + 1, "too near the end": buf[0] + 256 - 64, "foreign": buf[1], "freed": freed, "nowhere": 8} {
@@ -254,7 +254,7 @@ func TestBadPointers(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, d.Log(), before, "nothing was launched")
 	for i := range buf {
-		require.NoError(t, e.gpus[i].Context.Free(buf[i]))
+		require.NoError(t, e.on.GPUs[i].Context.Free(buf[i]))
 	}
 	closeAll(t, d, m, team)
 }
@@ -341,28 +341,20 @@ func TestRendezvous(t *testing.T) {
 	})
 }
 
-// TestBlame follows chains of reports.
-func TestBlame(t *testing.T) {
-	wait := func(reason uint32, step Step, barrier uint32, peer int) report {
-		return report{reason: reason, step: step, barrier: barrier, peer: peer}
+// TestWhere: a rank is further than another once it waits behind the headers, and
+// at a later barrier; the steps before are alike.
+func TestWhere(t *testing.T) {
+	far := func(s Step, barrier uint32) uint64 {
+		at, far := where(uint32(s), barrier)
+		require.Equal(t, s.String(), at)
+		return far
 	}
-	for name, c := range map[string]struct {
-		reports []report
-		cause   int
-		chain   []int
-	}{
-		"a rank that never came": {[]report{wait(reasonDeadline, StepHeader, 0, 2), wait(reasonAborted, StepHeader, 0, 2), {}}, 2, []int{0, 2}},
-		"a chain":                {[]report{wait(reasonDeadline, StepBarrier, 1, 1), wait(reasonAborted, StepBarrier, 1, 2), {}}, 2, []int{0, 1, 2}},
-		"one that came late":     {[]report{wait(reasonDeadline, StepHeader, 0, 1), wait(reasonAborted, StepBarrier, 1, 0)}, 1, []int{0, 1}},
-		"a cycle":                {[]report{wait(reasonDeadline, StepData, 0, 1), wait(reasonDeadline, StepData, 0, 0)}, 0, []int{0, 1, 0}},
-		"one that was stopped":   {[]report{wait(reasonDeadline, StepHeader, 0, 1), wait(reasonKilled, StepEntry, 0, 1)}, 1, []int{0, 1}},
-	} {
-		call := simpleCall(len(c.reports))
-		var a *api.Aborted
-		require.ErrorAs(t, verdict(0, c.reports, &call), &a, name)
-		require.Equal(t, c.cause, a.Cause, name)
-		require.Equal(t, c.chain, a.Chain, name)
+	for _, s := range []Step{StepEntry, StepHeader, StepAgreed, StepPushed} {
+		require.Zero(t, far(s, 5))
 	}
+	require.Less(t, far(StepHeader, 0), far(StepData, 0))
+	require.Less(t, far(StepData, 9), far(StepBarrier, 0))
+	require.Less(t, far(StepBarrier, 1), far(StepBarrier, 2))
 }
 
 func TestDeadlineBounds(t *testing.T) {
