@@ -21,7 +21,7 @@ type engine struct {
 	streams []gpu.Stream
 	ranks   []task // communicator, stream and context of each rank
 
-	arrive, progress time.Duration
+	deadlines host.Deadlines
 
 	mu      sync.Mutex
 	aborted chan struct{} // closed when the communicators are gone; nil before Stop
@@ -100,7 +100,9 @@ func (e *engine) abort() <-chan struct{} {
 }
 
 // Deadlines are those of the team.
-func (e *engine) Deadlines() (arrive, progress time.Duration) { return e.arrive, e.progress }
+func (e *engine) Deadlines() (arrive, progress time.Duration) {
+	return e.deadlines.Arrive, e.deadlines.Progress
+}
 
 // abortLimit is how long an abort may take.
 const abortLimit = 20 * time.Second

@@ -4,18 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/gpu"
 	"example.com/tandem/hw/host"
-)
-
-// The deadlines of a team that asks for none.
-const (
-	defaultArrive   = 60 * time.Second
-	defaultProgress = 5 * time.Second
-	minDeadline     = 10 * time.Millisecond
 )
 
 // Describe is the entry of the implementation in a backend's list; it loads the
@@ -69,28 +61,32 @@ func (l *Library) Open(ctx context.Context, m *host.Machine, spec api.Spec, t ap
 		return nil, &api.Refused{Spec: spec.String(), What: fmt.Sprintf("%d ranks", t.Ranks), Reason: fmt.Sprintf("NCCL has one rank to a GPU, and there are %d GPUs", n), Hint: fmt.Sprintf("1 to %d ranks", n)}
 	}
 	e := &engine{config: c, owner: l, lib: lib, version: version, machine: m}
-	if err := e.setDeadlines(t); err != nil {
+	if e.deadlines, err = host.ReadDeadlines(t, 1); err != nil {
 		return nil, err
 	}
-	if e.gpus, err = m.Open(spec.String(), t.Ranks); err != nil {
+	on, err := m.Spread(spec.String(), t.Ranks, t.Ranks, false)
+	if err != nil {
 		return nil, err
 	}
-	if err := e.makeStreams(); err != nil {
-		return nil, errors.Join(err, e.destroyStreams())
+	e.gpus = on.GPUs
+	if e.streams, err = on.NewStreams(); err != nil {
+		return nil, err
+	}
+	if err := e.handles(); err != nil {
+		return nil, errors.Join(err, host.DestroyStreams(e.streams))
 	}
 	var devices []int32
-	place := make([]int, t.Ranks)
-	for i, g := range e.gpus {
-		devices, place[i] = append(devices, int32(g.Index)), i
+	for _, g := range e.gpus {
+		devices = append(devices, int32(g.Index))
 	}
 	comms, err := l.communicators(c, lib, devices)
 	if err != nil {
-		return nil, errors.Join(err, e.destroyStreams())
+		return nil, errors.Join(err, host.DestroyStreams(e.streams))
 	}
 	for i, comm := range comms {
 		e.ranks[i].comm = comm
 	}
-	cfg := host.Config{Spec: spec.String(), Machine: m, GPUs: e.gpus, Place: place, Streams: e.streams, Engine: e}
+	cfg := host.Config{Spec: spec.String(), Machine: m, GPUs: e.gpus, Place: on.Place, Streams: e.streams, Engine: e}
 	if c.buffers != plain {
 		cfg.Engine = &lender{engine: e}
 	}
@@ -101,51 +97,21 @@ func (l *Library) Open(ctx context.Context, m *host.Machine, spec api.Spec, t ap
 	return team, nil
 }
 
-func (e *engine) setDeadlines(t api.TeamConfig) error {
-	e.arrive, e.progress = defaultArrive, defaultProgress
-	for _, d := range []struct {
-		name string
-		want time.Duration
-		set  *time.Duration
-	}{{"arrive", t.Arrive, &e.arrive}, {"progress", t.Progress, &e.progress}} {
-		if d.want == 0 {
-			continue
-		}
-		if d.want < minDeadline {
-			return &api.InvalidError{Field: d.name, Value: d.want.String(), Reason: "too short a deadline", Hint: fmt.Sprintf("%v or more", minDeadline)}
-		}
-		*d.set = d.want
-	}
-	return nil
-}
-
-// makeStreams makes a stream for each GPU and notes its handles.
-func (e *engine) makeStreams() error {
-	for _, g := range e.gpus {
-		s, err := g.Context.NewStream(gpu.StreamOptions{})
-		if err != nil {
-			return err
-		}
-		e.streams = append(e.streams, s)
+// handles notes the library's names of the streams.
+func (e *engine) handles() error {
+	for _, s := range e.streams {
 		n, ok := s.(gpu.NativeStream)
 		if !ok {
 			return &api.Unavailable{Spec: e.config.spec.String(), Reason: "NCCL runs on a real CUDA driver only"}
 		}
 		var t task
+		var err error
 		if t.stream, t.context, err = n.Native(); err != nil {
 			return err
 		}
 		e.ranks = append(e.ranks, t)
 	}
 	return nil
-}
-
-func (e *engine) destroyStreams() error {
-	var errs []error
-	for _, s := range e.streams {
-		errs = append(errs, s.Destroy())
-	}
-	return errors.Join(errs...)
 }
 
 // rehearse makes a group of empty calls, which shows a library that cannot work
@@ -163,5 +129,5 @@ func (e *engine) rehearse(ctx context.Context) error {
 	for _, s := range e.streams {
 		q = append(q, s)
 	}
-	return gpu.Wait(ctx, e.machine.Driver.Clock(), e.arrive+e.progress, q...)
+	return gpu.Wait(ctx, e.machine.Driver.Clock(), e.deadlines.Arrive+e.deadlines.Progress, q...)
 }
