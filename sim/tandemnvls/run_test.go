@@ -122,7 +122,8 @@ func checkCall(t testing.TB, team api.Team, params map[string]string, call api.C
 	}
 	for r := range mem {
 		dst := mem[r][0].Dst
-		if n := dst.Len(); n > 0 {
+		// In place the result of one rank is there already, and no store is owed.
+		if n := dst.Len(); n > 0 && (call.Ranks > 1 || call.InPlace == api.OutOfPlace) {
 			require.Equal(t, []api.Interval{{End: n}}, outcomes[r].Written, "%s rank %d", call, r)
 		}
 		for i := range call.DstElems(0) {
@@ -199,7 +200,7 @@ func TestNoHoles(t *testing.T) {
 		if call.Collective == api.AllGather {
 			call.Op = api.NoOp
 		}
-		call.Ranks = rapid.IntRange(2, 16).Draw(rt, "ranks")
+		call.Ranks = rapid.IntRange(1, 16).Draw(rt, "ranks")
 		call.Count = rapid.OneOf(rapid.Int64Range(0, 4096), rapid.Int64Range(0, 200), rapid.Int64Range(0, 600)).Draw(rt, "count")
 		call.InPlace = rapid.SampledFrom(formsOf(call.Collective)).Draw(rt, "in place")
 		call.SrcOffset = drawOffsets(rt, call.Ranks, "src")
@@ -219,8 +220,13 @@ func TestNoHoles(t *testing.T) {
 	})
 }
 
-// TestNoHolesWhole is every (ranks, count, offset) of the three collectives with
-// 16-bit sums, around every threshold; a part of it unless TANDEM_EXHAUSTIVE=1.
+// TestNoHolesWhole is every number of ranks, 1 to 16, and every count of the three
+// collectives with 16-bit sums, in every form; a part of it unless
+// TANDEM_EXHAUSTIVE=1. Offsets differ between the ranks and follow from the count:
+// on every rank any 64 counts in a row from a multiple of 64 have all 64 pairs of
+// offsets. All counts with all offsets of all ranks are beyond reach, and not
+// asked for: what goes through the switch follows from the count alone, and the
+// offsets are those of the copies into team memory and out of it.
 func TestNoHolesWhole(t *testing.T) {
 	step := int64(12007)
 	if os.Getenv("TANDEM_EXHAUSTIVE") == "1" {
@@ -230,7 +236,7 @@ func TestNoHolesWhole(t *testing.T) {
 	}
 	next := int64(0)
 	for _, c := range []api.Collective{api.AllReduce, api.ReduceScatter, api.AllGather} {
-		for ranks := 2; ranks <= 16; ranks++ {
+		for ranks := 1; ranks <= 16; ranks++ {
 			call := api.Call{Collective: c, DType: api.BF16, Ranks: ranks}
 			if c.Reduces() {
 				call.Op = api.Sum
