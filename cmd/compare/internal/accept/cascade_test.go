@@ -3,6 +3,9 @@ package accept
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,8 +34,9 @@ func modelled(t *testing.T, spec string, call api.Call, seed uint64, style int) 
 	return mem
 }
 
-// equals runs a call and holds every byte, written or not, to the simulator's.
-func (r *rig) equals(spec string, call api.Call, seed uint64, style int) {
+// equals runs a call and holds every byte, written or not, to the simulator's. It
+// gives the elements of rank 0 that still are poison, out of place.
+func (r *rig) equals(spec string, call api.Call, seed uint64, style int) (unwritten int64) {
 	want := modelled(r.t, spec, call, seed, style)
 	mem := make([]api.Memory, call.Ranks)
 	for rank := range mem {
@@ -47,6 +51,12 @@ func (r *rig) equals(spec string, call api.Call, seed uint64, style int) {
 		require.True(r.t, bytes.Equal(want[rank][0].Dst.Bytes, mem[rank][0].Dst.Bytes), "a guard of %v", &call)
 		require.True(r.t, bytes.Equal(want[rank][0].Src.Bytes, mem[rank][0].Src.Bytes), "a source of %v", &call)
 	}
+	for e := range slices.Chunk(mem[0][0].Dst.Payload(), call.DType.Size()) {
+		if !slices.ContainsFunc(e, func(b byte) bool { return b != poison }) {
+			unwritten++
+		}
+	}
+	return unwritten
 }
 
 var cascadeForms = []form{
@@ -83,6 +93,42 @@ func TestCascadeSmall(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRowsNative: the rows of the pull request on the multimem instructions of a
+// virtual switch that truncates, before and after: as many outputs are unwritten
+// as it reports, and every byte is the simulator's. Rows of a million elements
+// are left to TANDEM_EXHAUSTIVE=1, which does all 22 again on 8 ranks.
+func TestRowsNative(t *testing.T) {
+	rows, err := Rows()
+	require.NoError(t, err)
+	most, eight := int64(2*131105), os.Getenv("TANDEM_EXHAUSTIVE") != ""
+	switch {
+	case eight:
+		most = math.MaxInt64
+	case testing.Short():
+		most = 4 * 1024
+	}
+	run := 0
+	for i, version := range cascade.Versions()[:2] {
+		for _, ranks := range []int{2, 4, 8} {
+			r := newRig(t, ptx.Options{Devices: ranks, Multicast: true, Sum: truncatedSum}, "ptx:cascade@"+version+"?threads=32&multicast=on", ranks)
+			for n, row := range rows {
+				call, other := row.Call, row.Call.Ranks != ranks
+				if call.Ranks = ranks; other && (!eight || ranks != 8) || call.Count*int64(ranks) > most {
+					continue
+				}
+				unwritten := r.equals("sim:nvshmem@"+version+"?dir=rz", call, uint64(n), near)
+				if !other {
+					require.Equal(t, []int64{row.Before, row.After}[i], unwritten, "%s %v", version, &call)
+				}
+				t.Logf("%s %v: %d unwritten", version, &call, unwritten)
+				run++
+			}
+			r.close()
+		}
+	}
+	require.NotZero(t, run)
 }
 
 func smallCascades(ranks int) (out []api.Call) {
