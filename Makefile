@@ -52,5 +52,4 @@ accept-gpu: ## what hw is held to, on the GPUs here, a line for each point; unde
 ACCEPT ?= .bin/accept
 accept: ## the rows of NVSHMEM PR #131 on our kernels, calls around them, tandem-nvls: a table, and vectors for replay in $(ACCEPT); a minute without a GPU
 	$(GO) test -tags gpu -count=1 -v -run '^(TestAccept|TestAcceptGPU)$$' ./cmd/compare/internal/accept -args -accept -bundle=$(abspath $(ACCEPT))
-	$(GO) run ./cmd/compare replay $(ACCEPT)/cascade-2dca770.jsonl.gz
-	$(GO) run ./cmd/compare replay $(ACCEPT)/cascade-pr131.jsonl.gz
+	$(GO) run ./cmd/compare replay $(ACCEPT)/*.jsonl.gz

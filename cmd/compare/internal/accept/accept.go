@@ -64,7 +64,7 @@ type Summary struct {
 func Run(ctx context.Context, o Options) (sum *Summary, err error) {
 	o.preflight()
 	s := &Summary{}
-	bundle, err := newBundle(o.Dir)
+	bundle, err := o.newBundle()
 	if err != nil {
 		return nil, err
 	}
@@ -93,13 +93,13 @@ func Run(ctx context.Context, o Options) (sum *Summary, err error) {
 		return nil, err
 	}
 	s.table(&o)
-	if err := s.neighbours(ctx, &both, &o); err != nil {
+	if err := s.neighbours(ctx, &both, bundle, &o); err != nil {
 		return nil, err
 	}
 	if err := s.directions(ctx, &both, o); err != nil {
 		return nil, err
 	}
-	if err := s.nvls(ctx, &both, &o); err != nil {
+	if err := s.nvls(ctx, &both, bundle, &o); err != nil {
 		return nil, err
 	}
 	if err := o.probe(ctx); err != nil {
@@ -190,7 +190,7 @@ func (o *Options) row(ctx context.Context, both *runners, b *bundle, version str
 	if why != "" {
 		r.Problem = fmt.Sprintf("%s: %v: %s", version, &r.Call, why)
 	}
-	return b.add(version, got)
+	return b.add("cascade@"+version, "nvshmem@"+version, got)
 }
 
 func (s *Summary) check(what string, call api.Call, got, want *vectors.Row) {
@@ -200,7 +200,7 @@ func (s *Summary) check(what string, call api.Call, got, want *vectors.Row) {
 }
 
 // neighbours are calls beside the rows, in every version.
-func (s *Summary) neighbours(ctx context.Context, r *runners, o *Options) error {
+func (s *Summary) neighbours(ctx context.Context, r *runners, b *bundle, o *Options) error {
 	for _, ranks := range []int{2, 4} {
 		for k, version := range []string{"2dca770", "pr131", "pr131-team", "pr131-tail"} {
 			for n, call := range Neighbours(ranks) {
@@ -212,6 +212,9 @@ func (s *Summary) neighbours(ctx context.Context, r *runners, o *Options) error 
 					return err
 				}
 				s.check(version, call, got, want)
+				if err := b.add("cascade@"+version, "nvshmem@"+version, got); err != nil {
+					return err
+				}
 				s.Neighbours++
 			}
 		}

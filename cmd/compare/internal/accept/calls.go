@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/num"
@@ -16,7 +15,7 @@ import (
 // the rows do not have, and where there is no limit over the rows and the same
 // on eight ranks.
 func (s *Summary) directions(ctx context.Context, r *runners, o Options) error {
-	if strings.Contains(o.Params, "multicast=on") {
+	if o.form() == "native" {
 		return nil // the switch has a direction of its own
 	}
 	small := o.Most > 0
@@ -67,7 +66,7 @@ func join(a, b string) string {
 
 // nvls is tandem-nvls: every collective and type on some ranks, and without a
 // limit sampled calls on 1 to 16.
-func (s *Summary) nvls(ctx context.Context, r *runners, o *Options) error {
+func (s *Summary) nvls(ctx context.Context, r *runners, b *bundle, o *Options) error {
 	if !slices.ContainsFunc(o.Sim.Implementations(), func(i api.Implementation) bool { return i.Name == "tandem-nvls" }) {
 		return errors.New("the simulator has no tandem-nvls")
 	}
@@ -75,7 +74,7 @@ func (s *Summary) nvls(ctx context.Context, r *runners, o *Options) error {
 	if o.Most > 0 {
 		most = 4
 	}
-	if strings.Contains(o.Params, "multicast=on") {
+	if o.form() == "native" {
 		most = min(most, len(o.Driver.Devices()))
 	}
 	for ranks := 1; ranks <= most; ranks++ {
@@ -95,6 +94,9 @@ func (s *Summary) nvls(ctx context.Context, r *runners, o *Options) error {
 				return err
 			}
 			s.check("tandem-nvls", call, got, want)
+			if err := b.add("tandem-nvls", "tandem-nvls", got); err != nil {
+				return err
+			}
 			s.Nvls++
 		}
 	}

@@ -22,17 +22,20 @@ func (o *Options) preflight() {
 		fmt.Fprintf(o.Out, "GPU %d: %s, compute capability %d.%d, %d SMs, multicast attribute %v\n", i, v.Name, v.Major, v.Minor, v.SMs, v.Multicast)
 	}
 	fmt.Fprintf(o.Out, "fabric manager: %s\n", fabricManager())
-	asked := strings.Contains(o.Params, "multicast=on")
 	may := "allowed"
-	if err := gpu.MulticastPolicy(asked, o.Getenv); err != nil {
+	if err := gpu.MulticastPolicy(o.form() == "native", o.Getenv); err != nil {
 		may = err.Error()
 	}
 	fmt.Fprintf(o.Out, "multicast: %s\n", may)
-	form := "emulated"
-	if asked {
-		form = "native"
+	fmt.Fprintf(o.Out, "kernels: %s; this says nothing of B200 or B300 switches\n", o.form())
+}
+
+// form is the one that the kernels are run in.
+func (o *Options) form() string {
+	if strings.Contains(o.Params, "multicast=on") {
+		return "native"
 	}
-	fmt.Fprintf(o.Out, "kernels: %s; this says nothing of B200 or B300 switches\n", form)
+	return "emulated"
 }
 
 // fabricManager looks for the files of a running fabric manager; nothing is asked
@@ -77,10 +80,11 @@ func (o *Options) aboutTimes() string {
 	return fmt.Sprintf("ms: the slowest rank's median of %d launches, on %d GPU(s) here; those of the pull request are of a B300, a GPU for each PE, with a real switch", samples, len(o.Driver.Devices()))
 }
 
-// bundle is vector files, one a version.
+// bundle is vector files, one an implementation and version: all that was run with
+// the parameters' own arithmetic, for replay.
 type bundle struct {
-	dir   string
-	files map[string]*file
+	dir, hardware string
+	files         map[string]*file
 }
 
 type file struct {
@@ -89,33 +93,34 @@ type file struct {
 	out  *vectors.Writer
 }
 
-func newBundle(dir string) (*bundle, error) {
-	b := &bundle{dir, map[string]*file{}}
-	if dir == "" {
+func (o *Options) newBundle() (*bundle, error) {
+	b := &bundle{o.Dir, cmp.Or(o.Driver.Devices()[0].Info().Name, "a virtual GPU") + ", multicast " + o.form(), map[string]*file{}}
+	if o.Dir == "" {
 		return b, nil
 	}
-	return b, os.MkdirAll(dir, 0o755)
+	return b, os.MkdirAll(o.Dir, 0o755)
 }
 
-// add writes what a version of the cascade left.
-func (b *bundle) add(version string, row *vectors.Row) error {
+// add writes what an implementation's kernels left; model is whose results they
+// are to be.
+func (b *bundle) add(kernels, model string, row *vectors.Row) error {
 	if b.dir == "" {
 		return nil
 	}
-	f := b.files[version]
+	f := b.files[kernels]
 	if f == nil {
-		to, err := os.Create(filepath.Join(b.dir, "cascade-"+version+".jsonl.gz"))
+		to, err := os.Create(filepath.Join(b.dir, strings.ReplaceAll(kernels, "@", "-")+".jsonl.gz"))
 		if err != nil {
 			return err
 		}
 		pack := gzip.NewWriter(to)
-		out, err := vectors.NewWriter(pack, vectors.Header{Library: "cascade@" + version, Profile: "nvshmem@" + version, NVLS: true, Hardware: "multicast emulated, or a virtual switch",
+		out, err := vectors.NewWriter(pack, vectors.Header{Library: kernels, Profile: model, NVLS: true, Hardware: b.hardware,
 			Environment: map[string]string{"go": runtime.Version(), "goarch": runtime.GOARCH}})
 		if err != nil {
 			return errors.Join(err, to.Close())
 		}
 		f = &file{to, pack, out}
-		b.files[version] = f
+		b.files[kernels] = f
 	}
 	return f.out.Write(row)
 }
