@@ -19,11 +19,30 @@ type Clock interface {
 	Sleep(d time.Duration)
 }
 
+// ContextClock is implemented by clocks whose Sleep can take far longer than the
+// time that passes on them, as where a virtual GPU has much to do in it.
+type ContextClock interface {
+	Clock
+	// SleepContext is Sleep, but ends within 100 ms of the wall clock once ctx
+	// has ended, whatever time it is then.
+	SleepContext(ctx context.Context, d time.Duration)
+}
+
 // Queryer is a stream or an event.
 type Queryer interface {
 	// Query reports, without waiting, whether all is done. An error is that
 	// of the work: a fault of a kernel shows here.
 	Query() (bool, error)
+}
+
+// Interrupter is implemented by streams whose kernels can be ended from outside,
+// as only a virtual GPU's can.
+type Interrupter interface {
+	Queryer
+	// Interrupt says that nobody waits for the stream any more: its kernels may
+	// still do what they do when they are told to stop, but those that go on
+	// for longer are ended as by a fault.
+	Interrupt()
 }
 
 // WallClock counts wall time from now on.
@@ -55,6 +74,10 @@ const (
 // less is none.
 func Poll(ctx context.Context, clk Clock, limit time.Duration, done func() (bool, error)) error {
 	start, pause, late := clk.Now(), pollFirst, 0
+	sleep := clk.Sleep
+	if c, ok := clk.(ContextClock); ok {
+		sleep = func(d time.Duration) { c.SleepContext(ctx, d) }
+	}
 	for i := 0; ; i++ {
 		if ok, err := done(); ok || err != nil {
 			return err
@@ -71,12 +94,12 @@ func Poll(ctx context.Context, clk Clock, limit time.Duration, done func() (bool
 		}
 		switch {
 		case i < pollYields || late > 0:
-			clk.Sleep(0)
+			sleep(0)
 		case limit > 0:
-			clk.Sleep(min(pause, left))
+			sleep(min(pause, left))
 			pause = min(2*pause, pollLongest)
 		default:
-			clk.Sleep(pause)
+			sleep(pause)
 			pause = min(2*pause, pollLongest)
 		}
 	}
@@ -84,10 +107,11 @@ func Poll(ctx context.Context, clk Clock, limit time.Duration, done func() (bool
 
 // Wait polls until all of the streams and events are done, as Poll does. The
 // first error that any of them shows ends it at once, also while another still
-// runs: a fault on one rank leaves the others waiting for it.
+// runs: a fault on one rank leaves the others waiting for it. Where ctx ends first,
+// streams that can be are interrupted.
 func Wait(ctx context.Context, clk Clock, limit time.Duration, all ...Queryer) error {
 	left := slices.Clone(all)
-	return Poll(ctx, clk, limit, func() (bool, error) {
+	err := Poll(ctx, clk, limit, func() (bool, error) {
 		var fault error
 		left = slices.DeleteFunc(left, func(q Queryer) bool {
 			if fault != nil {
@@ -99,4 +123,10 @@ func Wait(ctx context.Context, clk Clock, limit time.Duration, all ...Queryer) e
 		})
 		return len(left) == 0, fault
 	})
+	for _, q := range left {
+		if i, ok := q.(Interrupter); ok && err != nil && ctx.Err() != nil {
+			i.Interrupt()
+		}
+	}
+	return err
 }

@@ -98,3 +98,47 @@ func TestWallClock(t *testing.T) {
 	c.Sleep(2 * time.Millisecond)
 	require.GreaterOrEqual(t, c.Now()-before, 2*time.Millisecond)
 }
+
+// contextClock ends sleeps with their context.
+type contextClock struct {
+	stepClock
+	ended int
+}
+
+func (c *contextClock) SleepContext(ctx context.Context, d time.Duration) {
+	c.Sleep(d)
+	if ctx.Err() != nil {
+		c.ended++
+	}
+}
+
+// stopping is work that can be interrupted.
+type stopping struct {
+	work
+	cancel      func()
+	interrupted int
+}
+
+func (s *stopping) Query() (bool, error) {
+	if s.n == 300 && s.cancel != nil {
+		s.cancel()
+	}
+	return s.work.Query()
+}
+
+func (s *stopping) Interrupt() { s.interrupted++ }
+
+// TestWaitInterrupts: the context reaches a clock that takes it, and what still
+// runs at its end is interrupted, once; what ended or failed is not.
+func TestWaitInterrupts(t *testing.T) {
+	clk := &contextClock{}
+	ctx, cancel := context.WithCancel(t.Context())
+	early := &stopping{work: work{c: &clk.stepClock, at: 50}}
+	late := &stopping{work: work{c: &clk.stepClock, at: 1 << 62}, cancel: cancel}
+	require.ErrorIs(t, Wait(ctx, clk, 0, early, late), context.Canceled)
+	require.Equal(t, []int{0, 1, 0}, []int{early.interrupted, late.interrupted, clk.ended})
+
+	late = &stopping{work: work{c: &clk.stepClock, at: 1 << 62}}
+	require.ErrorIs(t, Wait(t.Context(), clk, time.Millisecond, late), ErrDeadline)
+	require.Zero(t, late.interrupted, "a deadline is the caller's to judge")
+}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,4 +59,49 @@ func TestPTXAfterAFault(t *testing.T) {
 	require.Equal(t, conformance.Agree, rep.Verdict)
 	require.NoError(t, r.Close(t.Context()))
 	require.NoError(t, b.Close())
+}
+
+// TestPTXInterrupted: a call whose caller stops waiting while kernels run ends
+// soon, in an error, and the calls after it are as any.
+func TestPTXInterrupted(t *testing.T) {
+	withoutRaceDetector(t)
+	b := &ptxBackend{}
+	var r conformance.Runner
+	model, _ := sidesOf(t, "sim:tandem", "sim:tandem")
+	small := api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: 4, Count: 9}
+	large := small
+	large.Count = 300000 // takes seconds
+	for i := range 2 {
+		rep, err := r.Run(t.Context(), model, side(t, b, "ptx:tandem"), small)
+		require.NoError(t, err)
+		require.Equal(t, conformance.Agree, rep.Verdict)
+		if i > 0 {
+			break
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		rep, err = r.Run(ctx, model, side(t, b, "ptx:tandem"), large)
+		fault := faultOf(rep, err)
+		require.NotNil(t, fault, "%v", err)
+		require.Equal(t, api.FaultAborted, fault.Kind)
+		require.Contains(t, fault.Detail, "the caller stopped waiting: context deadline exceeded")
+		cancel()
+	}
+	require.NoError(t, r.Close(t.Context()))
+	require.NoError(t, b.Close())
+}
+
+// TestPTXGraphFault: what a kernel of a graph did wrong is told, and nothing of
+// what cannot be released any more.
+func TestPTXGraphFault(t *testing.T) {
+	withoutRaceDetector(t)
+	b := &ptxBackend{edit: func(text []byte) []byte {
+		return bytes.ReplaceAll(text, []byte("st.relaxed.sys.global.v2.b64"), []byte("st.global.v2.b64"))
+	}}
+	model, _ := sidesOf(t, "sim:tandem", "sim:tandem")
+	r := conformance.Runner{Graph: true}
+	rep, err := r.Run(t.Context(), model, side(t, b, "ptx:tandem"), api.Call{Collective: api.AllReduce, DType: api.BF16, Op: api.Sum, Ranks: 2, Count: 9})
+	fault := faultOf(rep, err)
+	require.NotNil(t, fault)
+	require.Equal(t, api.FaultRace, fault.Kind)
+	require.NotContains(t, errors.Join(err, r.Close(t.Context()), b.Close()).Error(), "closed")
 }

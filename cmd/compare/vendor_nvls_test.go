@@ -93,6 +93,9 @@ func TestVendorNVLS(t *testing.T) {
 				default:
 					overruns += w.holes(&c)
 					n++
+					if c.call.Count > 1<<17 {
+						t.Logf("%s: exactly the known holes", c.call)
+					}
 				}
 			}
 			t.Logf("%d calls leave exactly the known holes; %d large ones without holes left out; %d elements of all-gathers were stored behind a block", n, left, overruns)

@@ -27,6 +27,7 @@ type stream struct {
 	seq       uint32
 	known     vm.Known
 	queue     []op
+	last      uint64 // Machine.Steps that its work may reach, since it was interrupted; 0 is any
 	destroyed bool
 	capture   *capture
 	tail      int // node of the capture that the next one comes after
@@ -79,6 +80,9 @@ func (d *driver) advance() (moved bool) {
 			for s != nil && len(s.queue) > 0 && s.step(&s.queue[0]) {
 				s.queue = s.queue[1:]
 				again, moved = true, true
+				if len(s.queue) == 0 {
+					s.last = 0
+				}
 			}
 		}
 	}

@@ -29,10 +29,9 @@ func (m *Machine) Quiet() bool {
 // Stuck describes who waits for whom, on every device.
 func (m *Machine) Stuck() *Fault { return m.stuck("deadlock") }
 
-// Endless is the fault of kernels that run on and on, at an instruction of one
-// of them.
-func (m *Machine) Endless(steps uint64) *Fault {
-	what := fmt.Sprintf("still running after %d instructions", steps)
+// Endless is the fault of kernels that run on and on, or longer than anybody
+// waits, at an instruction of one of them.
+func (m *Machine) Endless(what string) *Fault {
 	for _, list := range [][]*thread{m.ready, m.parked, m.asleep} {
 		if len(list) > 0 {
 			return list[0].blame(gpu.LaunchTimeout, what)
