@@ -69,8 +69,13 @@ type candidate struct {
 	undivided int
 }
 
-// maxCandidates bounds how many pairs are held to the elements that agree.
-const maxCandidates = 48
+// Few elements are explained by many pairs, and those are told apart by the
+// elements that agree. So many are held to them, times the ranks, and at least
+// minCandidates.
+const (
+	maxCandidates = 4096
+	minCandidates = 48
+)
 
 // bestPair is the pair of recipes that explains most of the sample; among
 // those, the pair that differs in the fewest respects, then the least odd one,
@@ -78,7 +83,8 @@ const maxCandidates = 48
 // so is one that says that elements beside those differ which do not.
 func (w *witness) bestPair(list []recipe, elements []int64) (l, r *recipe) {
 	pairs := w.candidates(list, elements)
-	for k := range pairs[:min(len(pairs), maxCandidates)] {
+	most := max(minCandidates, maxCandidates/len(w.inputs(elements[0])))
+	for k := range pairs[:min(len(pairs), most)] {
 		if w.supported(&pairs[k], elements) {
 			return pairs[k].l, pairs[k].r
 		}
@@ -91,6 +97,7 @@ func (w *witness) candidates(list []recipe, elements []int64) []candidate {
 	matches := w.matches(list, elements)
 	ranks := len(w.inputs(elements[0]))
 	least := max(1, len(elements)/(4*ranks+16))
+	against := w.againstPlans(elements)
 	var pairs []candidate
 	for a := range list {
 		if matches[left][a] == (mask{}) {
@@ -107,6 +114,7 @@ func (w *witness) candidates(list []recipe, elements []int64) []candidate {
 			}
 			_, respects := difference(c.l, c.r)
 			c.odd = 8*respects + c.l.oddity(w.agreeing[left]) + c.r.oddity(w.agreeing[right])
+			c.odd += against[left](c.l) + against[right](c.r)
 			pairs = append(pairs, c)
 		}
 	}
@@ -114,6 +122,33 @@ func (w *witness) candidates(list []recipe, elements []int64) []candidate {
 		return cmp.Or(cmp.Compare(b.explains, a.explains), cmp.Compare(a.odd, b.odd))
 	})
 	return pairs
+}
+
+// againstPlan is how odd a sum in steps is where a plan says that the switch
+// adds: more than two recipes can differ.
+const againstPlan = 64
+
+// againstPlans says, for each side, how odd a recipe is by what the side's plan
+// declares of the elements.
+func (w *witness) againstPlans(elements []int64) (odd [2]func(*recipe) int) {
+	for side := range odd {
+		inSwitch := w.obs[side].plan != nil && floatSum(w.call, w.lane)
+		for _, i := range elements {
+			if !inSwitch {
+				break
+			}
+			p, ok := w.obs[side].plan.Locate(w.lane, w.rank, i)
+			a := w.obs[side].plan.Algorithms[p.Algorithm]
+			inSwitch = ok && a.Contract == api.Faithful && !slices.ContainsFunc(a.AnyOrder, func(k api.AnyOrder) bool { return k.Acc == w.d })
+		}
+		odd[side] = func(r *recipe) int {
+			if inSwitch && r.stepwise() {
+				return againstPlan
+			}
+			return 0
+		}
+	}
+	return odd
 }
 
 // matches says, for each side and recipe, which elements of the sample the

@@ -29,6 +29,8 @@ type order struct {
 	pairs int
 	// relative orders are others on every rank.
 	relative bool
+	// rare orders are tried because they exist, not because anybody uses them.
+	rare bool
 }
 
 // evaluate is what the recipe makes of the inputs; scratch is overwritten.
@@ -105,8 +107,8 @@ func everyOrder(ranks int) []order {
 			p := slices.Clone(perm)
 			text := strings.Trim(fmt.Sprint(p), "[]")
 			list = append(list,
-				order{name: "in the order " + text, perm: p},
-				order{name: "as a tree over " + text, perm: p, tree: num.Balanced})
+				order{name: "in the order " + text, perm: p, rare: true},
+				order{name: "as a tree over " + text, perm: p, tree: num.Balanced, rare: true})
 			return
 		}
 		for k := range ranks {
@@ -218,8 +220,8 @@ func difference(a, b *recipe) (class api.Cause, respects int) {
 }
 
 // oddity says how unlikely a recipe is, where several explain as much: roundings
-// that few use, and an order that differs between ranks on a side whose ranks
-// agree, or is the same where they do not.
+// and orders that few use, and an order that differs between ranks on a side
+// whose ranks agree, or is the same where they do not.
 func (r *recipe) oddity(agree bool) int {
 	n := 0
 	switch r.lastRounding() {
@@ -232,8 +234,14 @@ func (r *recipe) oddity(agree bool) int {
 	if r.order.name != "" && r.order.relative == agree {
 		n++
 	}
+	if r.order.rare {
+		n++
+	}
 	return n
 }
+
+// stepwise reports whether the recipe rounds to the element type at each step.
+func (r *recipe) stepwise() bool { return !r.any && r.scheme.Acc == num.AccElement }
 
 // lastRounding is the rounding that makes the result an element.
 func (r *recipe) lastRounding() num.Rounding {

@@ -94,3 +94,21 @@ func otherWays(name string, ranks int) []string {
 	}
 	return out
 }
+
+// TestSmallSwitchSums: sums in steps against sums in the switch differ in the
+// accumulator, on however few elements.
+func TestSmallSwitchSums(t *testing.T) {
+	for _, args := range []string{
+		"--left sim:nvls --right sim:tandem-nvls --ranks 4 --count 6",
+		"--left sim:tandem --right sim:nvls --ranks 4 --count 6",
+		"--left sim:nvls --right sim:tandem-nvls --ranks 4 --count 6 --dtype f32",
+		"--left sim:nvls --right sim:tandem-nvls --ranks 8 --count 12 --dtype e4m3",
+		"--left sim:nvls --right sim:tandem-nvls --ranks 3 --count 5 --dtype e5m2",
+	} {
+		got := compare(append([]string{"run"}, strings.Fields(args)...)...)
+		require.Equal(t, exitBroken, got.code, args)
+		require.Contains(t, got.stdout, "\n  accumulator  ", args)
+		require.NotContains(t, got.stdout, "unknown", args)
+		require.NotContains(t, got.stdout, "\n  order  ", args)
+	}
+}
