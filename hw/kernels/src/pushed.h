@@ -120,7 +120,8 @@ template <u32 W, class Word> FN Line pushUnits(const Call &c, Unit y, u32 world,
 }
 
 // pushPair is pushCall for the commonest calls: two ranks, one lane, and no more
-// than a unit for each thread. It goes straight through.
+// than a unit for each thread. It goes straight through. The source is read while
+// the words of the page are on their way.
 template <bool Faults, class Word>
 FN void pushPair(Call &c, u64 generation, u32 collective, u32 root, bool tight, Word word) {
 	auto at = [&](u32 step) { return !Faults || inject(c, step); };
@@ -138,13 +139,15 @@ FN void pushPair(Call &c, u64 generation, u32 collective, u32 root, bool tight, 
 	y.dst = choose(other, word(5), word(4)) + at16;
 	y.size = y.bytes - at16 < 16 ? (u32)(y.bytes - at16) : 16;
 	u64 unit = at16 / 16, to = lineAt(c, c.nextBox, slot, c.rank, unit), from = lineAt(c, c.box, slot, 1 - c.rank, unit);
+	Line own = zeroLine(), out = zeroLine(), there[1] = {zeroLine()};
+	if (busy && sends) {
+		out = take(y, each ? 1 - c.rank : 0, tight);
+		own = out;
+	}
 	later(found.generation);
 	if (!open<false, Faults, 2>(c, generation, found) || !at(StepHeader)) return;
-	Line own = zeroLine(), there[1] = {zeroLine()};
 	if (busy && sends) {
-		Line l = take(y, each ? 1 - c.rank : 0, tight);
-		sendUnit(to, l, c.flag);
-		own = l;
+		sendUnit(to, out, c.flag);
 		if (each) own = take(y, mine, tight);
 	}
 	if (stamping(c)) stamp(c, slot, sends ? (y.bytes + 15) / 16 : 0);
