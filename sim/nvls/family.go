@@ -240,13 +240,16 @@ func (m *Model) Says(d api.DType, op api.Op) string {
 	if !d.Float() {
 		return fmt.Sprintf("in-switch %v of %v: exact", op, d)
 	}
+	if op != api.Sum && m.Fitted {
+		return fmt.Sprintf("in-switch %v of %v: fitted to the fabric by a probe", op, d) + m.remark
+	}
 	if op != api.Sum {
-		return fmt.Sprintf("in-switch %v of %v: a NaN loses against a number, -0 is below +0; measured on GB200 for two forms", op, d)
+		return fmt.Sprintf("in-switch %v of %v: a NaN loses against a number, -0 is below +0; measured on GB200 for two forms", op, d) + m.remark
 	}
 	text := fmt.Sprintf("in-switch sums of %v: %s, last rounding %s", d, cmp.Or(m.Name, "custom"), m.Final)
 	switch p, named := PresetOf(m.Name); {
 	case m.Fitted:
-		return text + "; fitted to the fabric by a probe"
+		return text + "; fitted to the fabric by a probe" + m.remark
 	case named:
 		text += " (" + p.Says + ")"
 	}
@@ -256,5 +259,5 @@ func (m *Model) Says(d api.DType, op api.Op) string {
 	if !m.Determined(d, op) {
 		text += "; a member of the set of results, no prediction"
 	}
-	return text
+	return text + m.remark
 }

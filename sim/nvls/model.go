@@ -109,6 +109,8 @@ type Model struct {
 	// Fitted says that the model was measured on the fabric it stands for.
 	Fitted bool   `json:"fitted,omitempty"`
 	Seed   uint64 `json:"seed,omitempty"`
+
+	remark string // what a profile has to do with it
 }
 
 // stepwise reports whether the model adds two operands at a time.

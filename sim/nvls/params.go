@@ -228,6 +228,7 @@ func (c *Config) plain(d num.DType, op num.Op) (Model, error) {
 		if cell, ok := c.Profile.Cell(d, op); ok {
 			return cell, nil
 		}
+		m.remark = c.Profile.without(d, op)
 	}
 	for _, e := range c.edits {
 		e.set(&m)
@@ -251,6 +252,9 @@ func (c *Config) base(d num.DType, acc32 bool) (Model, error) {
 		return Model{}, &Missing{fmt.Sprintf("the switch of fabric %s has no sum of %v", fabric.Name, d), "another fabric, or preset="}
 	}
 	p, _ := PresetOf(name)
+	if c.Profile != nil {
+		p.Model.remark = c.Profile.without(d, num.Sum)
+	}
 	if !slices.Contains(p.DTypes, d) {
 		return Model{}, &Missing{fmt.Sprintf("preset %s is not about %v", name, d), fmt.Sprintf("it is about %v", p.DTypes)}
 	}

@@ -72,7 +72,7 @@ func NewReducer(m Model, d num.DType, op num.Op, ranks int) (*Reducer, error) {
 		return nil, fmt.Errorf("a switch has no %v of %v", op, d)
 	}
 	if order, ok := m.Order.listed(); ok && len(order) != ranks && m.stepwise() {
-		return nil, fmt.Errorf("order %s names %d ranks, the team has %d", m.Order, len(order), ranks)
+		return nil, &Missing{fmt.Sprintf("order %s names %d ranks, the team has %d", m.Order, len(order), ranks), fmt.Sprintf("%d ranks; or another order, or a profile that was probed on %d", len(order), ranks)}
 	}
 	r := &Reducer{model: m, d: d, op: op, ranks: ranks}
 	switch {
