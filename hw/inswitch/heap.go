@@ -35,7 +35,11 @@ func multicasters(spec string, gpus []*host.GPU) ([]gpu.Multicaster, error) {
 	for _, g := range gpus {
 		m, err := g.Context.Multicast()
 		if err != nil {
-			return nil, &api.Unavailable{Spec: spec, Reason: fmt.Sprintf("multicast on GPU %d: %v", g.Index, err), Hint: "multicast=off runs the same kernels with multicast emulated"}
+			hint := "multicast=off runs the same kernels with multicast emulated"
+			if errors.Is(err, gpu.ErrMulticastOff) {
+				hint = "multicast=on needs " + gpu.MulticastEnv + "=1 beside it, and none of the libraries' switches; " + hint
+			}
+			return nil, &api.Unavailable{Spec: spec, Reason: fmt.Sprintf("multicast on GPU %d: %v", g.Index, err), Hint: hint}
 		}
 		out = append(out, m)
 	}

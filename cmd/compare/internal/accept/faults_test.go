@@ -34,6 +34,7 @@ func TestMulticastIsRefused(t *testing.T) {
 		err := open(ptx.Options{Devices: 2}, implementation, version, 2)
 		require.ErrorIs(t, err, api.ErrUnavailable)
 		require.ErrorContains(t, err, "multicast=off")
+		require.ErrorContains(t, err, "needs TANDEM_MULTICAST=1", "multicast=on was asked for, and alone is not enough")
 		err = open(ptx.Options{Devices: 2, Multicast: true}, implementation, version, 3)
 		require.ErrorContains(t, err, "a GPU for each rank")
 		for name, off := range map[string]string{switches[0]: "0", switches[1]: "1", switches[2]: "1"} {
