@@ -175,7 +175,8 @@ func Bytes(name string) ([]byte, error) {
 	return b, err
 }
 
-// Read reads a report that Write wrote.
+// Read reads a report that Write wrote. One whose figures do not follow from its
+// samples is refused.
 func Read(name string) (*Report, error) {
 	bad := func(reason string) error {
 		return &api.InvalidError{Field: "report", Value: name, Reason: reason, Hint: "compare bench writes reports with -o"}
@@ -197,7 +198,7 @@ func Read(name string) (*Report, error) {
 		return nil, bad("it has no rows")
 	}
 	for i := range r.Rows {
-		if row := &r.Rows[i]; row.Refused == "" && (!(row.Us > 0) || math.IsInf(row.Us, 0) || row.Bytes < 0) {
+		if row := &r.Rows[i]; row.Refused == "" && (!(row.Us > 0) || math.IsInf(row.Us, 0)) {
 			return nil, bad(fmt.Sprintf("a row of %d bytes took %v us", row.Bytes, row.Us))
 		}
 	}
@@ -205,6 +206,9 @@ func Read(name string) (*Report, error) {
 		if strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {
 			return nil, bad(fmt.Sprintf("%.40q is no name", text))
 		}
+	}
+	if err := r.verify(); err != nil {
+		return nil, bad(err.Error())
 	}
 	return &r, nil
 }

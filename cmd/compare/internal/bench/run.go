@@ -244,7 +244,7 @@ func (k *course) finish() Row {
 		}
 		row.RankSamples = append(row.RankSamples, per)
 	}
-	row.summarise()
+	row.Summarise()
 	if row.Us <= 0 {
 		return Row{Point: row.Point, Spec: row.Spec, Calls: row.Calls, Sets: row.Sets, Refused: "its calls take no time, as on a virtual GPU"}
 	}
@@ -257,8 +257,9 @@ func (k *course) finish() Row {
 // round keeps a tenth of a nanosecond, which no event tells.
 func round(us float64) float64 { return math.Round(us*1e4) / 1e4 }
 
-// summarise computes what follows from the samples.
-func (r *Row) summarise() {
+// Summarise computes what follows from the samples, of which each rank has at
+// least one.
+func (r *Row) Summarise() {
 	medians, rank := slowest(r.RankSamples)
 	samples := r.RankSamples[rank]
 	r.RankUs, r.Us = medians, medians[rank]
