@@ -34,7 +34,7 @@ func blocks(code []instr) []*run {
 				starts[int(t)] = true
 			}
 			starts[i+1] = true
-		case kExit, kTrap:
+		case kExit, kTrap, kAssert:
 			starts[i+1] = true
 		}
 	}

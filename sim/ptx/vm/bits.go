@@ -40,7 +40,12 @@ func (c *compiler) bits(in *instr) {
 		t := c.typed(asm.U32, asm.U64, asm.S32, asm.S64)
 		c.set(in, t, func(a, at, n uint64) uint64 { return extract(t, a, at&0xFF, n&0xFF) }, t, asm.U32, asm.U32)
 	case "bfi":
-		c.bad("bfi is not known")
+		t := c.typed(asm.B32, asm.B64)
+		c.end(5)
+		in.vec = []operand{c.value(c.args[4], asm.U32)}
+		c.args = c.args[:4]
+		c.set(in, t, nil, t, t, asm.U32)
+		in.kind, in.width = kInsert, uint8(8*t.Size())
 	case "popc", "clz":
 		t := c.typed(asm.B32, asm.B64)
 		f := func(a, _, _ uint64) uint64 { return uint64(bits.OnesCount64(a)) }
@@ -52,8 +57,18 @@ func (c *compiler) bits(in *instr) {
 		t := c.typed(asm.B32, asm.B64)
 		c.set(in, t, func(a, _, _ uint64) uint64 { return bits.Reverse64(a) >> (64 - 8*t.Size()) }, t)
 	case "bfind":
-		t := c.typed(asm.U32, asm.U64)
-		c.set(in, asm.U32, func(a, _, _ uint64) uint64 { return uint64(uint32(bits.Len64(a) - 1)) }, t)
+		from := c.mod("shiftamt") != ""
+		t := c.typed(asm.U32, asm.U64, asm.S32, asm.S64)
+		c.set(in, asm.U32, func(a, _, _ uint64) uint64 {
+			if a &= mask(t); t.Signed() && signed(t, a) < 0 {
+				a = ^a & mask(t)
+			}
+			at := bits.Len64(a) - 1
+			if from && at >= 0 {
+				at = 8*t.Size() - 1 - at
+			}
+			return uint64(uint32(at))
+		}, t)
 	case "prmt":
 		c.typed(asm.B32)
 		c.set(in, asm.B32, permute, asm.B32, asm.B32, asm.B32)
@@ -126,6 +141,13 @@ func extract(t asm.Type, a, at, n uint64) uint64 {
 		}
 	}
 	return v & mask(t)
+}
+
+// insert is bfi: b with n bits from at on replaced by those of a.
+func insert(a, b, at, n uint64, size uint8) uint64 {
+	at, n = min(at&0xFF, uint64(size)), min(n&0xFF, uint64(size))
+	m := (uint64(1)<<n - 1) << at
+	return b&^m | a<<at&m
 }
 
 // permute is prmt in its default mode.

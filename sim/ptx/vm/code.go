@@ -20,6 +20,8 @@ const (
 	kTable
 	kExit
 	kTrap
+	kAssert // a trap that says why
+	kInsert // dst = b with bits of a, from c on, vec[0] many
 	kMem
 	kFence
 	kProxy

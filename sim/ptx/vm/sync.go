@@ -30,6 +30,8 @@ const (
 	sClock64
 	sClockHi
 	sGlobalTimer
+	sGlobalTimerLo
+	sGlobalTimerHi
 	sLaneEq
 	sLaneLt
 	sLaneLe
@@ -43,7 +45,7 @@ var specials = map[string]special{
 	"%tid.x": sTidX, "%tid.y": sTidY, "%tid.z": sTidZ, "%ntid.x": sNtidX, "%ntid.y": sNtidY, "%ntid.z": sNtidZ,
 	"%ctaid.x": sCtaidX, "%ctaid.y": sCtaidY, "%ctaid.z": sCtaidZ, "%nctaid.x": sNctaidX, "%nctaid.y": sNctaidY, "%nctaid.z": sNctaidZ,
 	"%laneid": sLane, "%warpid": sWarp, "%nwarpid": sWarps, "WARP_SZ": sWarpSize,
-	"%clock": sClock, "%clock64": sClock64, "%clock_hi": sClockHi, "%globaltimer": sGlobalTimer,
+	"%clock": sClock, "%clock64": sClock64, "%clock_hi": sClockHi, "%globaltimer": sGlobalTimer, "%globaltimer_lo": sGlobalTimerLo, "%globaltimer_hi": sGlobalTimerHi,
 	"%lanemask_eq": sLaneEq, "%lanemask_lt": sLaneLt, "%lanemask_le": sLaneLe, "%lanemask_gt": sLaneGt, "%lanemask_ge": sLaneGe,
 	"%dynamic_smem_size": sDynamicShared, "%smid": sSM,
 }
@@ -80,6 +82,10 @@ func (c *compiler) synchronise(in *instr) bool {
 		c.vote(in)
 	case "shfl":
 		c.shuffle(in)
+	case "redux":
+		c.redux(in)
+	case "match":
+		c.match(in)
 	case "activemask":
 		c.typed(asm.B32)
 		c.end(1)

@@ -174,6 +174,11 @@ func (t *thread) rare(in *instr) {
 		t.exit()
 	case kTrap:
 		t.fault(gpu.IllegalInstruction, "trap")
+	case kAssert:
+		t.fault(gpu.Assert, "an assertion of the kernel failed")
+	case kInsert:
+		t.write(in.dst, insert(t.value(&in.a), t.value(&in.b), t.value(&in.c), t.value(&in.vec[0]), in.width)&in.mask)
+		t.pc++
 	}
 }
 
@@ -218,6 +223,10 @@ func (t *thread) special(s special) uint64 {
 	switch s {
 	case sGlobalTimer:
 		return uint64(b.m.now)
+	case sGlobalTimerLo:
+		return uint64(b.m.now) & 0xFFFFFFFF
+	case sGlobalTimerHi:
+		return uint64(b.m.now) >> 32
 	case sClockHi:
 		return b.m.cycles() >> 32
 	}
