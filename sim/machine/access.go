@@ -231,11 +231,7 @@ func (m *Machine) touchAll(a *agent, s *Step, r Ref, t touch, store bool) error 
 			return m.race(a, r, rank, x, t, store)
 		}
 	}
-	record := m.all.load
-	if store {
-		record = m.all.store
-	}
-	if x, bad := record(lo, hi, t, m.before); bad {
+	if x, bad := m.all.record(lo, hi, store, t, m.before); bad {
 		return m.race(a, r, 0, x, t, store)
 	}
 	return nil
@@ -246,20 +242,17 @@ func (m *Machine) touchRank(a *agent, s *Step, r Ref, rank int, t touch, store b
 	lo := mem.key(r)
 	hi := lo + s.Bytes
 	sh := mem.shadow(r.Space)
-	if r.isUser() && m.all.len() > 0 {
+	if r.isUser() && m.all.touches(lo, hi) {
 		if x, bad := m.all.check(lo, hi, store, m.before); bad {
 			return m.race(a, r, rank, x, t, store)
 		}
 	}
-	record := sh.load
-	if store {
-		record = sh.store
-	} else if r.Space == Scratch {
+	if !store && r.Space == Scratch {
 		sh.gaps(lo, hi, func(lo, hi int64) {
 			m.fills = append(m.fills, fill{len(m.trace), rank, lo, hi})
 		})
 	}
-	if x, bad := record(lo, hi, t, m.before); bad {
+	if x, bad := sh.record(lo, hi, store, t, m.before); bad {
 		return m.race(a, r, rank, x, t, store)
 	}
 	return nil

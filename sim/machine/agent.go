@@ -105,7 +105,7 @@ func (m *Machine) observe(a *agent, s *stamp, o Order, scope Scope) {
 }
 
 // manyWords is from how many on words are observed together.
-const manyWords = 8
+const manyWords = 3
 
 // observeAll is what a step does with the words it found.
 func (m *Machine) observeAll(a *agent, s *Step, w *word) {

@@ -27,6 +27,16 @@ func (b *base) at(agent uint32) uint32 {
 	return b.times[agent-b.first]
 }
 
+// covers reports whether no time of another base is later than its.
+func (b *base) covers(other *base) bool {
+	for i, t := range other.times {
+		if t > b.at(other.first+uint32(i)) {
+			return false
+		}
+	}
+	return true
+}
+
 func (c *clock) zero() bool { return c.base == nil && len(c.over) == 0 }
 
 func (c *clock) at(agent uint32) uint32 {
@@ -96,10 +106,14 @@ func (k *clocks) join(c *clock, d clock) {
 	case d.base == nil:
 		k.merge(c, d.over)
 	default:
-		if c.base == nil {
+		if c.base == nil || d.base.covers(c.base) {
 			over := c.over
 			*c = clock{base: d.base, over: d.over, frozen: true}
 			k.merge(c, over)
+			return
+		}
+		if c.base.covers(d.base) {
+			k.merge(c, d.over)
 			return
 		}
 		k.tmp = k.tmp[:0]

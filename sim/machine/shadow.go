@@ -28,10 +28,16 @@ type cell struct {
 // shadow is the history of one rank's memory, cells sorted and apart.
 type shadow struct {
 	cells  []cell  // as they came
-	sorted []int32 // their indices by place: cheap to move, as cells are not
+	sorted []place // cheap to move and to search, as cells are not
 	more   [][]touch
 	hint   int
 	order  *order
+}
+
+// place is where a cell lies.
+type place struct {
+	hi   int64 // its end
+	cell int32 // index in cells
 }
 
 func (s *shadow) reset() {
@@ -42,21 +48,29 @@ func (s *shadow) reset() {
 func (s *shadow) len() int { return len(s.sorted) }
 
 // at is the cell at a place, valid until one is added.
-func (s *shadow) at(i int) *cell { return &s.cells[s.sorted[i]] }
+func (s *shadow) at(i int) *cell { return &s.cells[s.sorted[i].cell] }
 
-// find is the index of the first cell that ends after lo.
+// near is how many cells are looked at before all are searched.
+const near = 6
+
+// find is the index of the first cell that ends after lo. Most accesses are to
+// where the last one was, or a little further.
 func (s *shadow) find(lo int64) int {
-	n := s.len()
-	if n == 0 || s.at(n-1).hi <= lo {
+	all := s.sorted
+	if n := len(all); n == 0 || all[n-1].hi <= lo {
 		return n
 	}
-	if h := s.hint; h < n && s.at(h).hi > lo && (h == 0 || s.at(h-1).hi <= lo) {
-		return h
+	i, j := 0, len(all)
+	if h := max(min(s.hint, j)-2, 0); h == 0 || all[h-1].hi <= lo {
+		for i = h; i < min(h+near, j); i++ {
+			if all[i].hi > lo {
+				return i
+			}
+		}
 	}
-	i, j := 0, n
 	for i < j {
 		mid := int(uint(i+j) >> 1)
-		if s.at(mid).hi <= lo {
+		if all[mid].hi <= lo {
 			i = mid + 1
 		} else {
 			j = mid
@@ -77,12 +91,12 @@ func (s *shadow) cover(lo, hi int64) (i, j int) {
 	for j = i; pos < hi; j++ {
 		if j == s.len() || s.at(j).lo >= hi {
 			s.insert(j, pos, hi)
-		} else if s.at(j).lo > pos {
-			s.insert(j, pos, s.at(j).lo)
-		} else if s.at(j).hi > hi {
+		} else if from := s.at(j).lo; from > pos {
+			s.insert(j, pos, from)
+		} else if s.sorted[j].hi > hi {
 			s.split(j, hi)
 		}
-		pos = s.at(j).hi
+		pos = s.sorted[j].hi
 	}
 	s.hint = j
 	return i, j
@@ -101,12 +115,13 @@ func (s *shadow) split(at int, mid int64) {
 	}
 	right.lo = mid
 	s.at(at).hi = mid
+	s.sorted[at].hi = mid
 	s.put(at+1, right)
 }
 
 // put adds a cell at a place.
 func (s *shadow) put(at int, c cell) {
-	s.sorted = slices.Insert(s.sorted, at, int32(len(s.cells)))
+	s.sorted = slices.Insert(s.sorted, at, place{c.hi, int32(len(s.cells))})
 	s.cells = append(s.cells, c)
 }
 
@@ -115,6 +130,20 @@ type clash struct {
 	first  touch
 	store  bool // first is a store
 	lo, hi int64
+}
+
+// touches reports whether an access may meet one that is remembered.
+func (s *shadow) touches(lo, hi int64) bool {
+	n := s.len()
+	return n > 0 && s.sorted[n-1].hi > lo && s.at(0).lo < hi
+}
+
+// record records a load or a store.
+func (s *shadow) record(lo, hi int64, store bool, t touch, before func(touch) bool) (clash, bool) {
+	if store {
+		return s.store(lo, hi, t, before)
+	}
+	return s.load(lo, hi, t, before)
 }
 
 // load records a load; before says whether an earlier touch is ordered before
@@ -144,8 +173,13 @@ func (s *shadow) addLoad(c *cell, t touch, before func(touch) bool) {
 		c.more = s.list()
 	}
 	list := &s.more[c.more-1]
-	// To keep one that t stands for does no harm, so only a few are looked at.
-	for i := max(0, len(*list)-fewLoads); i < len(*list); i++ {
+	// To keep one that t stands for does no harm, so only a few are looked at, of a
+	// long list only the last.
+	few := fewLoads
+	if len(*list) >= manyLoads {
+		few = 1
+	}
+	for i := max(0, len(*list)-few); i < len(*list); i++ {
 		if covers((*list)[i]) {
 			(*list)[i] = t
 			return
@@ -154,7 +188,7 @@ func (s *shadow) addLoad(c *cell, t touch, before func(touch) bool) {
 	*list = append(*list, t)
 }
 
-const fewLoads = 4
+const fewLoads, manyLoads = 4, 8
 
 // list is 1 + the index of a new list of loads.
 func (s *shadow) list() int32 {

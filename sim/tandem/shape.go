@@ -35,6 +35,9 @@ func (s span) empty() bool { return s.lo >= s.hi }
 
 // cut is part i of n of the span, all as even as whole units allow.
 func (s span) cut(i, n int) span {
+	if n == 1 {
+		return s
+	}
 	size, parts := s.hi-s.lo, int64(n)
 	at := func(i int64) int64 { return s.lo + size/parts*i + size%parts*i/parts }
 	return span{at(int64(i)), at(int64(i) + 1)}
