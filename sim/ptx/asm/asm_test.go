@@ -22,10 +22,12 @@ func TestParse(t *testing.T) {
 	.file 1 "k.cu"
 	.loc 1 7 3
 	{ .reg .b32 %r1; mov.b32 %r1, 0f3F800000; }
+	.loc 1 9 3, function_name $L__info_string0, inlined_at 1 9 3
 L:	@!%p1 ld.relaxed.sys.global.v2.b32 {%r1, _}, [x+8];
 	setp.eq.s32 %p0|q, %r1, -5;
 	multimem.ld_reduce.relaxed.sys.global.add.acc::f32.v2.f16x2 {%r1, %r2}, [%r3+-16];
 	@q bra L;
+	.loc 1 12 3, function_name $L__info_string0+16, inlined_at 1 9 3
 	mov.u32 %r8, %tid.x; ret;`)))
 	require.NoError(t, err)
 	f := m.Func("k")
@@ -35,7 +37,8 @@ L:	@!%p1 ld.relaxed.sys.global.v2.b32 {%r1, _}, [x+8];
 	require.NotEqual(t, b[0].Args[0].Reg, b[1].Args[0].List[0].Reg, "two scopes, two registers")
 	require.Equal(t, uint64(0x3F800000), b[0].Args[1].Bits)
 	require.True(t, b[1].Not)
-	require.Equal(t, "k.cu:7", m.Source(b[1].Place))
+	require.Equal(t, "k.cu:7", m.Source(b[0].Place))
+	require.Equal(t, "k.cu:9", m.Source(b[1].Place))
 	require.Equal(t, asm.Sink, b[1].Args[0].List[1].Kind)
 	require.Equal(t, int64(8), b[1].Args[1].Off)
 	require.Equal(t, asm.Pair, b[2].Args[0].Kind)
@@ -58,6 +61,7 @@ func TestErrors(t *testing.T) {
 		entry(".reg .b32 a; .reg .b32 a;"): "declared twice",
 		entry("L: L: ret;"):                "label L is there twice",
 		entry("mov.b32 a b;"):              `k.ptx:7: "b" after an operand of mov.b32`,
+		entry(".loc 1 2 3, foo 7"):         "unknown word foo of .loc",
 		entry("{"):                         "has no end",
 		entry("st.b32 [1;"):                `";" where "]" must be`,
 		entry("/* no end"):                 "a comment without an end",
