@@ -17,9 +17,18 @@ type Backend interface {
 }
 
 // Planner is implemented by backends that can say what a call would do
-// without doing it; it takes no memory whatever the call's size.
+// without doing it; it takes no memory whatever the call's size. A plan that
+// cannot be made here is an *Unavailable.
 type Planner interface {
 	Plan(spec Spec, call Call) (*Plan, error)
+}
+
+// Exclusive is implemented by backends whose calls have a machine to themselves, one
+// at a time, and may not know what they wrote, as on GPUs, whether or not the
+// backend can plan.
+type Exclusive interface {
+	Backend
+	Exclusive()
 }
 
 // Implementation describes one version of one implementation.

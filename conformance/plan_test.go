@@ -91,3 +91,32 @@ func TestReplayInPlaceWithHoles(t *testing.T) {
 	require.Equal(t, int64(60), *rep.Failures[0].FirstIndex)
 	require.Equal(t, "CTA 0, two_shot, slice of rank 0", rep.Failures[0].Where)
 }
+
+// marked is a backend that plans and has its calls to itself.
+type marked struct{ *planned }
+
+func (marked) Exclusive() {}
+
+// away is a backend whose plans are not to be had.
+type away struct{ *fake }
+
+func (away) Plan(api.Spec, api.Call) (*api.Plan, error) {
+	return nil, &api.Unavailable{Reason: "no GPU"}
+}
+
+// TestAlone: who has calls to itself, and that a plan which cannot be made is none.
+func TestAlone(t *testing.T) {
+	plain := &fake{}
+	plans := with(plain, api.Exact)
+	for want, list := range map[bool][]api.Backend{true: {plain, marked{plans}}, false: {plans, away{plain}}} {
+		for _, b := range list {
+			require.Equal(t, want, Side{Backend: b}.Alone(), "%T", b)
+		}
+	}
+	p, err := Side{Backend: away{plain}}.plan(&api.Call{})
+	require.NoError(t, err)
+	require.Nil(t, p)
+	refused := &planned{plain, func(api.Call) (*api.Plan, error) { return nil, &api.Refused{} }}
+	_, err = Side{Backend: refused}.plan(&api.Call{})
+	require.ErrorIs(t, err, api.ErrRefused)
+}

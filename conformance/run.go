@@ -112,9 +112,7 @@ func (r *Runner) prepare(call *api.Call, sides ...Side) (*comparison, *inputs.Ge
 	}
 	sets := int64(len(sides))
 	for _, s := range sides {
-		_, planner := s.Backend.(api.Planner)
-		_, recorded := s.Backend.(Recorded)
-		if !planner && !recorded {
+		if s.Alone() {
 			sets = int64(len(sides)) + 1 // to run it twice
 		}
 	}

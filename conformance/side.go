@@ -64,13 +64,27 @@ func (s Side) implementation() *api.Implementation {
 	return &all[i]
 }
 
-// plan is the side's plan of a call; nil if its backend makes none.
+// Alone reports whether a call on the side has the backend to itself, and is made
+// twice to see what it wrote: one that neither only models nor remembers.
+func (s Side) Alone() bool {
+	_, exclusive := s.Backend.(api.Exclusive)
+	_, planner := s.Backend.(api.Planner)
+	_, recorded := s.Backend.(Recorded)
+	return exclusive || !planner && !recorded
+}
+
+// plan is the side's plan of a call; nil if its backend makes none. Whether the
+// side can run here shows when it does.
 func (s Side) plan(call *api.Call) (*api.Plan, error) {
-	p, ok := s.Backend.(api.Planner)
+	planner, ok := s.Backend.(api.Planner)
 	if !ok {
 		return nil, nil
 	}
-	return p.Plan(s.Spec, *call)
+	p, err := planner.Plan(s.Spec, *call)
+	if errors.Is(err, api.ErrUnavailable) {
+		return nil, nil
+	}
+	return p, err
 }
 
 // teamKey is what a team is opened with.

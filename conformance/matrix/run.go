@@ -119,9 +119,7 @@ func newPool(left, right conformance.Side, opt Options) *pool {
 	if p.opt.Workers == 0 {
 		p.opt.Workers = runtime.GOMAXPROCS(0)
 		for _, s := range []conformance.Side{left, right} {
-			_, planner := s.Backend.(api.Planner)
-			_, recorded := s.Backend.(conformance.Recorded)
-			if !planner && !recorded {
+			if s.Alone() {
 				p.opt.Workers = 1
 			}
 		}
