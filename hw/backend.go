@@ -3,6 +3,7 @@ package hw
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -20,20 +21,28 @@ import (
 type Implementation struct {
 	Describe func() api.Implementation
 	Open     func(context.Context, *host.Machine, api.Spec, api.TeamConfig) (*host.Team, error)
+	// Plan says what a team would do with a call; the machine is nil where there
+	// is none. nil for a library that shows no plans.
+	Plan func(*host.Machine, api.Spec, api.Call) (*api.Plan, error)
 }
 
 // implementations are those that every backend has, in the order they are
 // listed in.
 var implementations = []Implementation{
-	{tandem.Describe, tandem.Open},
-	{func() api.Implementation { return rlkernel.Describe(rlkernel.Before) }, rlkernel.Open},
-	{func() api.Implementation { return rlkernel.Describe(rlkernel.After) }, rlkernel.Open},
-	{nvls.Describe, nvls.Open},
-	{func() api.Implementation { return cascade.Describe(cascade.Before) }, cascade.Open},
-	{func() api.Implementation { return cascade.Describe(cascade.After) }, cascade.Open},
-	{func() api.Implementation { return cascade.Describe(cascade.AfterTeam) }, cascade.Open},
-	{func() api.Implementation { return cascade.Describe(cascade.AfterTail) }, cascade.Open},
+	{tandem.Describe, tandem.Open, tandem.Plan},
+	{func() api.Implementation { return rlkernel.Describe(rlkernel.Before) }, rlkernel.Open, rlkernel.Plan},
+	{func() api.Implementation { return rlkernel.Describe(rlkernel.After) }, rlkernel.Open, rlkernel.Plan},
+	{nvls.Describe, nvls.Open, nvls.Plan},
+	{func() api.Implementation { return cascade.Describe(cascade.Before) }, cascade.Open, cascade.Plan},
+	{func() api.Implementation { return cascade.Describe(cascade.After) }, cascade.Open, cascade.Plan},
+	{func() api.Implementation { return cascade.Describe(cascade.AfterTeam) }, cascade.Open, cascade.Plan},
+	{func() api.Implementation { return cascade.Describe(cascade.AfterTail) }, cascade.Open, cascade.Plan},
 }
+
+var (
+	_ api.Planner   = (*Backend)(nil)
+	_ api.Exclusive = (*Backend)(nil)
+)
 
 // Backend is an api.Backend over a GPU driver.
 type Backend struct {
@@ -87,15 +96,45 @@ func (b *Backend) Open(ctx context.Context, spec api.Spec, t api.TeamConfig) (ap
 	if b.missing != nil {
 		return nil, &api.Unavailable{Spec: spec.String(), Reason: b.missing.Error()}
 	}
+	i, err := b.find(spec)
+	if err != nil {
+		return nil, err
+	}
+	team, err := i.Open(ctx, b.machine, spec, t)
+	if err != nil {
+		return nil, err
+	}
+	return team, nil
+}
+
+// Plan says what a team of the spec would do with a call; what it takes of GPUs is
+// that they be there. Where they are not, an implementation may say what it needs
+// to know of them.
+func (b *Backend) Plan(spec api.Spec, call api.Call) (*api.Plan, error) {
+	i, err := b.find(spec)
+	if err != nil {
+		return nil, err
+	}
+	if i.Plan == nil {
+		return nil, &api.Unavailable{Spec: spec.String(), Reason: "the library decides for itself and shows no plan"}
+	}
+	p, err := i.Plan(b.machine, spec, call)
+	var gone *api.Unavailable
+	if b.missing != nil && errors.As(err, &gone) {
+		return nil, &api.Unavailable{Spec: gone.Spec, Reason: gone.Reason + ": " + b.missing.Error(), Hint: gone.Hint}
+	}
+	return p, err
+}
+
+// Exclusive says that calls have the GPUs to themselves, one at a time.
+func (b *Backend) Exclusive() {}
+
+func (b *Backend) find(spec api.Spec) (*Implementation, error) {
 	var names []string
-	for _, i := range b.list {
+	for k, i := range b.list {
 		name := i.Describe().Name
 		if name == spec.Implementation && spec.Path == "" {
-			team, err := i.Open(ctx, b.machine, spec, t)
-			if err != nil {
-				return nil, err
-			}
-			return team, nil
+			return &b.list[k], nil
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)

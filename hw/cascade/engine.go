@@ -40,11 +40,7 @@ func Open(ctx context.Context, m *host.Machine, spec api.Spec, t api.TeamConfig)
 	if err != nil {
 		return nil, err
 	}
-	part := max(scratchBytes, lineBytes*t.Ranks)
-	own, streams, err := inswitch.Open(ctx, inswitch.Options{
-		Spec: spec, Machine: m, Team: t, Choice: c.choice, Module: "cascade", Native: kernels.Cascade, Emulated: kernels.CascadeEmulated,
-		Kernels: []string{"cascade_reduce"}, StageHalf: uint64(part * c.blocks),
-	})
+	own, streams, err := inswitch.Open(ctx, c.options(m, t))
 	if err != nil {
 		return nil, err
 	}
@@ -60,13 +56,29 @@ func Open(ctx context.Context, m *host.Machine, spec api.Spec, t api.TeamConfig)
 	return team, nil
 }
 
+const kernelName = "cascade_reduce"
+
+// options are what the kernel needs.
+func (c *config) options(m *host.Machine, t api.TeamConfig) inswitch.Options {
+	part := max(scratchBytes, lineBytes*t.Ranks)
+	return inswitch.Options{
+		Spec: c.spec, Machine: m, Team: t, Choice: c.choice, Module: "cascade", Native: kernels.Cascade, Emulated: kernels.CascadeEmulated,
+		Kernels: []string{kernelName}, StageHalf: uint64(part * c.blocks),
+	}
+}
+
 // Admit says whether the implementation takes a call.
 func (e *Engine) Admit(call *api.Call) error {
-	if err := e.config.admit(call); err != nil {
+	return e.config.admitGrid(call, e.Most())
+}
+
+// admitGrid also says whether all blocks of a call run at a time.
+func (c *config) admitGrid(call *api.Call, most int) error {
+	if err := c.admit(call); err != nil {
 		return err
 	}
-	if n := e.config.ctas(call); n > e.Most() {
-		return &api.Refused{Spec: e.config.spec.String(), What: call.String(), Reason: fmt.Sprintf("it is split over %d blocks, and the GPUs hold %d of a rank at a time", n, e.Most()), Hint: "more GPUs, or max_ctas, which splits otherwise"}
+	if n := c.ctas(call); n > most {
+		return &api.Refused{Spec: c.spec.String(), What: call.String(), Reason: fmt.Sprintf("it is split over %d blocks, and the GPUs hold %d of a rank at a time", n, most), Hint: "more GPUs, or max_ctas, which splits otherwise"}
 	}
 	return nil
 }
@@ -92,5 +104,5 @@ func (e *Engine) Bind(call *api.Call, mem []host.Buffers, _ []gpu.Ptr) (host.Bou
 	if err != nil {
 		return nil, &api.InvalidError{Field: "memory", Value: call.String(), Reason: err.Error(), Hint: "bring buffers at the same place on every rank"}
 	}
-	return e.Launches("cascade_reduce", a, cast), nil
+	return e.Launches(kernelName, a, cast), nil
 }

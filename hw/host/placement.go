@@ -18,12 +18,15 @@ type Placement struct {
 
 // Share is the number of GPUs that ranks share where a spec asks for some; 0 asks
 // for as many as there are, at most one a rank.
-func (m *Machine) Share(ranks, gpus int) (int, error) {
+func (m *Machine) Share(spec string, ranks, gpus int) (int, error) {
+	there := len(m.Driver.Devices())
 	switch {
+	case there == 0:
+		return 0, &api.Unavailable{Spec: spec, Reason: "the driver has no GPU"}
 	case gpus > ranks:
 		return 0, &api.InvalidError{Field: "gpus", Value: fmt.Sprint(gpus), Reason: fmt.Sprintf("more than the %d ranks", ranks)}
 	case gpus == 0:
-		return min(ranks, len(m.Driver.Devices())), nil
+		return min(ranks, there), nil
 	}
 	return gpus, nil
 }

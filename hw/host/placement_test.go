@@ -28,7 +28,7 @@ func TestSpread(t *testing.T) {
 		{4, 0, 3, false, [][]int{{0, 1}, {2}, {3}}},
 		{1, 1, 1, true, [][]int{{0}}},
 	} {
-		n, err := m.Share(c.ranks, c.asked)
+		n, err := m.Share("hw:any", c.ranks, c.asked)
 		require.NoError(t, err)
 		require.Equal(t, c.want, n)
 		p, err := m.Spread("hw:any", c.ranks, n, c.cyclic)
@@ -46,8 +46,10 @@ func TestSpread(t *testing.T) {
 		require.Len(t, streams, n)
 		require.NoError(t, DestroyStreams(streams))
 	}
-	_, err := m.Share(2, 3)
+	_, err := m.Share("hw:any", 2, 3)
 	require.ErrorIs(t, err, api.ErrInvalid)
+	_, err = NewMachine(hwtest.New(0)).Share("hw:any", 2, 0)
+	require.ErrorIs(t, err, api.ErrUnavailable)
 	_, err = m.Spread("hw:any", 4, 4, false)
 	require.ErrorIs(t, err, api.ErrUnavailable)
 	require.NoError(t, m.Close())

@@ -57,22 +57,42 @@ type Team struct {
 // Native reports whether kernels use multimem instructions.
 func (o *Options) native() bool { return o.Choice.Native }
 
-// Open makes everything ready but the rehearsal: kernels loaded, memory cleared.
-// The streams are one for each GPU; the caller owns them.
-func Open(ctx context.Context, o Options) (*Team, []gpu.Stream, error) {
+// newTeam puts the ranks on GPUs and loads the kernels.
+func newTeam(o Options) (*Team, error) {
 	ranks := o.Team.Ranks
 	if ranks < 1 || ranks > MaxRanks {
-		return nil, nil, &api.Refused{Spec: o.Spec.String(), What: fmt.Sprintf("%d ranks", ranks), Reason: "a team is one NVLink domain", Hint: fmt.Sprintf("1 to %d ranks", MaxRanks)}
+		return nil, &api.Refused{Spec: o.Spec.String(), What: fmt.Sprintf("%d ranks", ranks), Reason: "a team is one NVLink domain", Hint: fmt.Sprintf("1 to %d ranks", MaxRanks)}
 	}
 	t := &Team{o: o, stageHalf: o.StageHalf}
 	var err error
 	if t.deadlines, err = host.ReadDeadlines(o.Team, o.Choice.Scale); err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	if o.Machine == nil {
+		t.most = MaxBlocks
+		return t, nil
 	}
 	if err := t.spread(ranks); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := t.load(); err != nil {
+	return t, t.load()
+}
+
+// Fit is the largest grid of a rank, in blocks, of a team that would be opened, and
+// where its ranks would be. Without a machine it is the most there can be, and nil.
+func Fit(o Options) (most int, on *host.Placement, err error) {
+	t, err := newTeam(o)
+	if err != nil {
+		return 0, nil, err
+	}
+	return t.most, t.on, nil
+}
+
+// Open makes everything ready but the rehearsal: kernels loaded, memory cleared.
+// The streams are one for each GPU; the caller owns them.
+func Open(ctx context.Context, o Options) (*Team, []gpu.Stream, error) {
+	t, err := newTeam(o)
+	if err != nil {
 		return nil, nil, err
 	}
 	streams, err := t.on.NewStreams()
@@ -87,7 +107,7 @@ func Open(ctx context.Context, o Options) (*Team, []gpu.Stream, error) {
 
 // spread puts neighbouring ranks on GPUs.
 func (t *Team) spread(ranks int) error {
-	n, err := t.o.Machine.Share(ranks, t.o.Choice.GPUs)
+	n, err := t.o.Machine.Share(t.o.Spec.String(), ranks, t.o.Choice.GPUs)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"example.com/tandem/api"
 	"example.com/tandem/hw/inswitch"
@@ -36,6 +37,7 @@ func Params() []api.Param {
 		api.Param{Name: "ctas", Default: "auto", Values: fmt.Sprintf("auto|1..%d", inswitch.MaxBlocks), Help: "thread blocks of a rank in every call; auto: by size, at most what fits. Never changes bits"},
 		api.Param{Name: "stage", Default: strconv.Itoa(defaultStage), Values: fmt.Sprintf("%d..2^30 bytes", minStage), Help: "team memory of a rank; larger calls go in chunks. Never changes bits"},
 		api.Param{Name: "avg", Default: "divide", Values: "divide|premul", Help: "tandem's, for calls that are tandem's"},
+		api.Param{Name: "table", Default: "auto", Values: "auto|" + strings.Join(tandem.Tables(), "|"), Help: "tandem's, for calls that are tandem's"},
 	)
 }
 
@@ -44,7 +46,7 @@ func read(spec api.Spec) (*config, error) {
 	if spec.Version != "" {
 		return nil, &api.InvalidError{Field: "spec", Value: spec.String(), Reason: Name + " has no versions", Hint: "leave out @" + spec.Version}
 	}
-	for _, shared := range []string{"gpus", "deadline_scale", "avg"} {
+	for _, shared := range []string{"gpus", "deadline_scale", "avg", "table"} {
 		if v, ok := spec.Params[shared]; ok {
 			c.tandem[shared] = v
 		}
@@ -63,6 +65,9 @@ func (c *config) set(name, value string) bool {
 	case "stage":
 		c.stage = v &^ 31
 		return err == nil && v >= minStage && v <= maxStage
+	}
+	if name == "table" {
+		return value == "auto" || slices.Contains(tandem.Tables(), value)
 	}
 	return slices.Contains([]string{"divide", "premul"}, value)
 }

@@ -15,7 +15,7 @@ func Describe() api.Implementation {
 		DTypes:      api.DTypes(),
 		Promises:    api.Checks(),
 		Contract:    api.Faithful,
-		Evidence:    map[string]api.Evidence{"nvls": api.FromSource, "fixed_tree": api.FromSource},
+		Evidence:    map[string]api.Evidence{algSwitch: api.FromSource, algTree: api.FromSource},
 		Thresholds:  Thresholds,
 	}
 }

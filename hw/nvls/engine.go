@@ -26,10 +26,7 @@ func Open(ctx context.Context, m *host.Machine, spec api.Spec, t api.TeamConfig)
 	if err != nil {
 		return nil, err
 	}
-	own, streams, err := inswitch.Open(ctx, inswitch.Options{
-		Spec: spec, Machine: m, Team: t, Choice: c.choice, Module: "nvls", Native: kernels.NVLS, Emulated: kernels.NVLSEmulated,
-		Kernels: []string{"nvls_reduce", "nvls_gather"}, StageHalf: uint64(c.stage / 2), StageCast: true,
-	})
+	own, streams, err := inswitch.Open(ctx, c.options(m, t))
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +39,14 @@ func Open(ctx context.Context, m *host.Machine, spec api.Spec, t api.TeamConfig)
 		return nil, errors.Join(err, team.Discard())
 	}
 	return team, nil
+}
+
+// options are what the kernels of the switch need.
+func (c *config) options(m *host.Machine, t api.TeamConfig) inswitch.Options {
+	return inswitch.Options{
+		Spec: c.spec, Machine: m, Team: t, Choice: c.choice, Module: "nvls", Native: kernels.NVLS, Emulated: kernels.NVLSEmulated,
+		Kernels: []string{kernelReduce, kernelGather}, StageHalf: uint64(c.stage / 2), StageCast: true,
+	}
 }
 
 // other is the engine of a call that is tandem's; nil for one of the switch.
@@ -87,21 +92,30 @@ func (e *Engine) Bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr) (hos
 		a.Flags |= inswitch.FlagInPlace
 	}
 	e.config.choice.Fabric.Set(&a, call.DType)
-	a.Blocks = e.blocks(call)
-	kernel := "nvls_reduce"
-	if collective == inswitch.AllGather {
-		kernel = "nvls_gather"
-	}
-	return e.Launches(kernel, a, nil), nil
+	a.Blocks = e.config.grid(call, e.Most())
+	return e.Launches(kernelOf(collective), a, nil), nil
 }
 
-// blocks is the grid of a rank: a line for every thread, of what the rank moves.
-func (e *Engine) blocks(call *api.Call) int {
-	if e.config.blocks > 0 {
-		return min(e.config.blocks, e.Most())
+// The kernels.
+const (
+	kernelReduce = "nvls_reduce"
+	kernelGather = "nvls_gather"
+)
+
+func kernelOf(collective uint32) string {
+	if collective == inswitch.AllGather {
+		return kernelGather
+	}
+	return kernelReduce
+}
+
+// grid is that of a rank: a line for every thread, of what the rank moves.
+func (c *config) grid(call *api.Call, most int) int {
+	if c.blocks > 0 {
+		return min(c.blocks, most)
 	}
 	bytes := call.Count * int64(call.DType.Size())
-	return int(max(1, min((bytes/16+inswitch.Threads-1)/inswitch.Threads, int64(e.Most()))))
+	return int(max(1, min((bytes/16+inswitch.Threads-1)/inswitch.Threads, int64(most))))
 }
 
 // Verdicts are those of whoever made the call.

@@ -21,7 +21,7 @@ func Describe(version string) api.Implementation {
 		},
 		Contract: api.Exact,
 		Evidence: map[string]api.Evidence{
-			"single_block": api.FromSource, "stage_block": api.FromSource, "multi_block": api.FromSource, "copies": api.FromSource, "owner": api.Reconstructed,
+			algSingle: api.FromSource, algStage: api.FromSource, algMulti: api.FromSource, algCopies: api.FromSource, algOwner: api.Reconstructed,
 		},
 		Thresholds: func(call api.Call) []int64 { return thresholds(version, call) },
 	}

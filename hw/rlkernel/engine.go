@@ -67,7 +67,7 @@ func (e *Engine) Bind(call *api.Call, mem []host.Buffers, _ []gpu.Ptr) (host.Bou
 			return nil, e.config.refusePairs(rank, dst)
 		}
 		if e.doomed == nil {
-			e.doomed = &api.Fault{Kind: api.FaultMisaligned, Rank: rank, Detail: fmt.Sprintf("bf16 pairs are stored as 4-byte words, and the output at 0x%x is no multiple of 4; the context is lost", dst)}
+			e.doomed = pairFault(rank, dst)
 		}
 	}
 	return e.bound(call, mem, e.config.schedule(call)), nil

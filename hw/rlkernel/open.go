@@ -26,14 +26,7 @@ func Open(ctx context.Context, m *host.Machine, spec api.Spec, t api.TeamConfig)
 	if e.deadlines, err = host.ReadDeadlines(t, c.scale); err != nil {
 		return nil, err
 	}
-	n, err := m.Share(t.Ranks, c.gpus)
-	if err != nil {
-		return nil, err
-	}
-	if e.on, err = m.Spread(spec.String(), t.Ranks, n, c.cyclic); err != nil {
-		return nil, err
-	}
-	if err := e.load(); err != nil {
+	if err := e.ready(t.Ranks); err != nil {
 		return nil, err
 	}
 	streams, err := e.on.NewStreams()
@@ -45,6 +38,19 @@ func Open(ctx context.Context, m *host.Machine, spec api.Spec, t api.TeamConfig)
 		return nil, errors.Join(err, team.Discard())
 	}
 	return team, nil
+}
+
+// ready puts the ranks on GPUs and loads the kernels.
+func (e *Engine) ready(ranks int) error {
+	spec := e.config.spec.String()
+	n, err := e.machine.Share(spec, ranks, e.config.gpus)
+	if err != nil {
+		return err
+	}
+	if e.on, err = e.machine.Spread(spec, ranks, n, e.config.cyclic); err != nil {
+		return err
+	}
+	return e.load()
 }
 
 // load finds the kernels on every GPU. Of those that wait for each other a rank

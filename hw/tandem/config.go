@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/num"
@@ -40,6 +41,7 @@ type config struct {
 	stage     int64
 	box       int64 // bytes of a sender in a peer's box; 0 leaves it to the plan
 	deadlines int
+	named     string      // whose thresholds; "" leaves it to the GPU
 	table     *thresholds // of the team's GPUs; nil where there is no team
 }
 
@@ -56,8 +58,18 @@ func Params() []api.Param {
 		{Name: "buffers", Default: "registered", Values: "registered|staged", Help: "registered: peers read the ranks' buffers; staged: they read copies in team memory, chunk by chunk"},
 		{Name: "stage", Default: strconv.Itoa(defaultStage), Values: fmt.Sprintf("%d..2^30 bytes", minStage), Help: "team memory of a rank for staged sources; larger calls go in chunks"},
 		{Name: "box", Default: "auto", Values: fmt.Sprintf("auto|%d..%d bytes", minBox, maxBox), Help: "largest message that is pushed, as a rank gives it to one peer: room for it is kept for every sender. Never changes bits"},
+		{Name: "table", Default: "auto", Values: "auto|" + strings.Join(Tables(), "|"), Help: "whose measured thresholds hold: the GPUs' here, or those of the GPU named. Never changes bits"},
 		{Name: "deadline_scale", Default: "1", Values: fmt.Sprintf("1..%d", maxScale), Help: "factor on both deadlines, for sanitizers and debuggers"},
 	}
+}
+
+// look finds the row of thresholds of a team whose GPUs have a name.
+func (c *config) look(gpu string, ranks int) {
+	if c.named != "" {
+		gpu = c.named
+	}
+	row := thresholdsOf(gpu, ranks)
+	c.table = &row
 }
 
 // read reads a Spec.
@@ -136,6 +148,12 @@ func (c *config) set(key, value string) bool {
 		v, ok := number(value, minBox, maxBox)
 		c.box = v &^ (boxGrain - 1)
 		return ok
+	case "table":
+		if value == "auto" {
+			return true
+		}
+		i = slices.Index(Tables(), value)
+		c.named = value
 	case "deadline_scale":
 		v, ok := number(value, 1, maxScale)
 		c.deadlines = int(v)
@@ -146,6 +164,13 @@ func (c *config) set(key, value string) bool {
 
 func (c *config) refuse(what, reason, hint string) error {
 	return &api.Refused{Spec: c.spec.String(), What: what, Reason: reason, Hint: hint}
+}
+
+func (c *config) admitRanks(ranks int) error {
+	if ranks < 1 || ranks > MaxRanks {
+		return c.refuse(fmt.Sprintf("%d ranks", ranks), "a team is one NVLink domain", fmt.Sprintf("1 to %d ranks", MaxRanks))
+	}
+	return nil
 }
 
 // admit says whether the implementation takes a call that is valid.

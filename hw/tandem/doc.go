@@ -8,10 +8,10 @@
 // how it says so (engine.go, layout.go, types.go) and what it makes of a call that
 // ended badly (verdict.go).
 //
-// A GPU with one rank gets plain launches: their blocks all run at once, since a
-// grid is at most half of what fits, and two teams' calls fit side by side. Where
-// ranks share a GPU, launches are cooperative, which costs 0.35 us a call on an
-// H200. Programmatic dependent launch was measured there and gains nothing.
+// Every launch is cooperative, so that a rank's blocks run all at once or not at
+// all. On an H200 that costs 0.35 us a call, which a GPU with one rank could save:
+// a grid there is at most half of what fits, so that two teams' calls fit side by
+// side. Programmatic dependent launch was measured there and gains nothing.
 //
 // The rule users break: everything a call's launch depends on must be the same
 // on all ranks. Never look at an address, or at one GPU, to choose a path.

@@ -19,8 +19,8 @@ func Open(ctx context.Context, m *host.Machine, spec api.Spec, t api.TeamConfig)
 	if err != nil {
 		return nil, err
 	}
-	if t.Ranks < 1 || t.Ranks > MaxRanks {
-		return nil, c.refuse(fmt.Sprintf("%d ranks", t.Ranks), "a team is one NVLink domain", fmt.Sprintf("1 to %d ranks", MaxRanks))
+	if err := c.admitRanks(t.Ranks); err != nil {
+		return nil, err
 	}
 	e := &Engine{config: c, machine: m}
 	if e.deadlines, err = host.ReadDeadlines(t, c.deadlines); err != nil {
@@ -42,15 +42,14 @@ func Open(ctx context.Context, m *host.Machine, spec api.Spec, t api.TeamConfig)
 
 // ready puts the ranks on GPUs, loads the kernels and looks the thresholds up.
 func (e *Engine) ready(ranks int) error {
-	n, err := e.machine.Share(ranks, e.config.gpus)
+	n, err := e.machine.Share(e.config.spec.String(), ranks, e.config.gpus)
 	if err != nil {
 		return err
 	}
 	if e.on, err = e.machine.Spread(e.config.spec.String(), ranks, n, e.config.cyclic); err != nil {
 		return err
 	}
-	row := thresholdsOf(e.on.GPUs[0].Context.Device().Info().Name, ranks)
-	e.config.table = &row
+	e.config.look(e.on.GPUs[0].Context.Device().Info().Name, ranks)
 	return e.load()
 }
 
@@ -118,7 +117,6 @@ func (e *Engine) start(ctx context.Context, streams []gpu.Stream, ranks int) err
 	for _, local := range e.on.Local {
 		e.nears = append(e.nears, e.near(local))
 		e.teams = append(e.teams, e.team(local))
-		e.together = e.together || len(local) > 1
 	}
 	return e.rehearse(ctx, streams, ranks)
 }

@@ -3,7 +3,9 @@ package tandem
 import (
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"hash/fnv"
+	"slices"
 )
 
 //go:embed table.json
@@ -25,10 +27,7 @@ type thresholds struct {
 // thresholdsOf is the row of a GPU and a team: the GPU's own for that size, or else
 // what holds for any, not measured.
 func thresholdsOf(gpu string, ranks int) thresholds {
-	var rows []thresholds
-	if err := json.Unmarshal(tableText, &rows); err != nil {
-		panic("hw/tandem/table.json: " + err.Error()) // it is embedded, and a test reads it
-	}
+	rows := allThresholds()
 	for _, r := range rows {
 		if r.GPU != "" && r.GPU == gpu && r.Ranks == ranks {
 			return r
@@ -44,6 +43,33 @@ func thresholdsOf(gpu string, ranks int) thresholds {
 		}
 	}
 	return last
+}
+
+func allThresholds() (rows []thresholds) {
+	if err := json.Unmarshal(tableText, &rows); err != nil {
+		panic("hw/tandem/table.json: " + err.Error()) // it is embedded, and a test reads it
+	}
+	return rows
+}
+
+// Tables are the names of the GPUs that there are thresholds of, and "any".
+func Tables() []string {
+	names := []string{"any"}
+	for _, r := range allThresholds() {
+		if r.GPU != "" && !slices.Contains(names, r.GPU) {
+			names = append(names, r.GPU)
+		}
+	}
+	return names
+}
+
+// String is a row for a reader.
+func (t thresholds) String() string {
+	whose := "any GPU, not measured"
+	if t.Measured {
+		whose = t.GPU + " over " + t.Link
+	}
+	return fmt.Sprintf("thresholds of %s, teams of up to %d: pushed up to %d bytes of a block, all_reduce in two shots from %d, %d for each thread block that reads peers", whose, t.Ranks, t.Push, t.TwoShot, t.Block)
 }
 
 // hash tells rows apart: it is a part of every header, so that ranks that would
