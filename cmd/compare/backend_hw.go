@@ -57,6 +57,14 @@ func (b *hwBackend) Implementations() []api.Implementation { return b.start().Im
 // GPUs are those of the machine.
 func (b *hwBackend) GPUs() (driver string, gpus []gpu.Info) { return b.start().GPUs() }
 
+// Plan says what a team would do.
+func (b *hwBackend) Plan(spec api.Spec, call api.Call) (*api.Plan, error) {
+	return b.start().Plan(spec, call)
+}
+
+// Exclusive says that calls have the GPUs to themselves.
+func (b *hwBackend) Exclusive() {}
+
 // Open makes a team. One whose calls may fault lives in a child process, since
 // the context they run in is lost.
 func (b *hwBackend) Open(ctx context.Context, spec api.Spec, team api.TeamConfig) (api.Team, error) {

@@ -50,6 +50,22 @@ func (b *ptxBackend) Implementations() []api.Implementation {
 // GPUs are the virtual ones.
 func (b *ptxBackend) GPUs() (driver string, gpus []gpu.Info) { return b.start().GPUs() }
 
+// Plan says what a team would do. A kernel from a file decides for itself.
+func (b *ptxBackend) Plan(spec api.Spec, call api.Call) (*api.Plan, error) {
+	if spec.Path != "" {
+		return nil, &api.Unavailable{Spec: spec.String(), Reason: "a kernel from a file decides for itself and shows no plan"}
+	}
+	var p *api.Plan
+	err := b.renewed(func(now *hw.Backend) (err error) {
+		p, err = now.Plan(spec, call)
+		return err
+	})
+	return p, err
+}
+
+// Exclusive says that calls have the machine to themselves.
+func (b *ptxBackend) Exclusive() {}
+
 // Open makes a team. A kernel from a file has a machine of its own, and so has a
 // team with multicast.
 func (b *ptxBackend) Open(ctx context.Context, spec api.Spec, team api.TeamConfig) (api.Team, error) {
@@ -69,20 +85,30 @@ func (b *ptxBackend) Open(ctx context.Context, spec api.Spec, team api.TeamConfi
 	return s.open(ctx, spec, team)
 }
 
-// open makes a team on the machine. A machine on which a kernel has faulted is
-// of no more use, as a GPU's context is: another takes its place.
+// open makes a team on the machine.
 func (b *ptxBackend) open(ctx context.Context, spec api.Spec, team api.TeamConfig) (api.Team, error) {
+	var t api.Team
+	err := b.renewed(func(now *hw.Backend) (err error) {
+		t, err = now.Open(ctx, spec, team)
+		return err
+	})
+	return t, err
+}
+
+// renewed does something on the machine. One on which a kernel has faulted is of no
+// more use, as a GPU's context is: another takes its place.
+func (b *ptxBackend) renewed(do func(*hw.Backend) error) error {
 	first := b.start()
-	t, err := first.Open(ctx, spec, team)
+	err := do(first)
 	if !errors.Is(err, gpu.ErrContextLost) {
-		return t, err
+		return err
 	}
 	b.mu.Lock()
 	if b.backend == first {
 		b.backend, b.driver = nil, nil
 	}
 	b.mu.Unlock()
-	return b.start().Open(ctx, spec, team)
+	return do(b.start())
 }
 
 // Close lets go of the machine. It holds nothing of the real one, so that what

@@ -53,7 +53,7 @@ func (a *app) plan(spec api.Spec, call api.Call) (*api.Plan, error) {
 	}
 	planner, ok := b.(api.Planner)
 	if !ok {
-		return nil, &api.Unavailable{Spec: spec.String(), Reason: "a " + b.Name() + ": side has no plans", Hint: "explain takes sim: specs"}
+		return nil, &api.Unavailable{Spec: spec.String(), Reason: "a " + b.Name() + ": side has no plans", Hint: "explain takes sim:, hw: and ptx: specs"}
 	}
 	return planner.Plan(spec, call)
 }
