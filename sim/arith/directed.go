@@ -13,9 +13,10 @@ import (
 type HalfSums struct {
 	d               num.DType
 	o               Options
-	steps           steps
+	steps           steps // in f64
+	short, widen    steps // in f32, and from there to f64
 	sums, high, low []byte
-	room            [3][]byte
+	room            [4][]byte
 }
 
 // HalfSums readies tiles of at most so many elements of d, which is bf16 or f16.
@@ -24,14 +25,17 @@ func (o Options) HalfSums(d num.DType, elements int) *HalfSums {
 		panic(badDType)
 	}
 	h := &HalfSums{d: d, o: o, steps: o.floatSteps(num.F64, d, num.Sum)}
-	h.room = [3][]byte{make([]byte, 8*elements), make([]byte, 2*elements), make([]byte, 2*elements)}
+	h.short, h.widen = o.floatSteps(num.F32, d, num.Sum), o.floatSteps(num.F64, num.F32, num.Sum)
+	h.room = [4][]byte{make([]byte, 8*elements), make([]byte, 2*elements), make([]byte, 2*elements), make([]byte, 4*elements)}
 	return h
 }
 
 // Exact is how many binades apart the greatest and the least of n terms may be,
 // zeros aside, for their sum to be exact.
-func (h *HalfSums) Exact(n int) int {
-	return num.F64.MantissaBits() - h.d.MantissaBits() - bits.Len(uint(n-1))
+func (h *HalfSums) Exact(n int) int { return h.exactIn(num.F64, n) }
+
+func (h *HalfSums) exactIn(acc num.DType, n int) int {
+	return acc.MantissaBits() - h.d.MantissaBits() - bits.Len(uint(n-1))
 }
 
 // Add sets the sums to those of the elements of srcs, all of one length.
@@ -42,13 +46,46 @@ func (h *HalfSums) Add(srcs ...[]byte) {
 	clear(h.low)
 	whole := h.o.spreadKernel(h.high, h.low, srcs)
 	spreadRest(h.high[whole:], h.low[whole:], srcs, whole)
-	first := min(max(h.steps.group-1, 1), len(srcs))
-	h.steps.first(h.sums, srcs[:first])
-	for more := srcs[first:]; len(more) > 0; {
-		k := min(h.steps.group-1, len(more))
-		h.steps.more(h.sums, h.sums, more[:k])
-		more = more[k:]
+	if h.shorter() {
+		h.sumShort(srcs)
+	} else {
+		h.sum(srcs)
 	}
+}
+
+// sum adds the sources from the left.
+func (h *HalfSums) sum(srcs [][]byte) {
+	n := min(max(h.steps.group-1, 1), len(srcs))
+	h.steps.first(h.sums, srcs[:n])
+	for srcs = srcs[n:]; len(srcs) > 0; srcs = srcs[n:] {
+		n = min(h.steps.group-1, len(srcs))
+		h.steps.more(h.sums, h.sums, srcs[:n])
+	}
+}
+
+// sumShort adds them in f32, a group at a time, and the groups in f64, which takes
+// half the time.
+func (h *HalfSums) sumShort(srcs [][]byte) {
+	short := h.room[3][:len(h.sums)/2]
+	for i := 0; i < len(srcs); i += h.short.group {
+		h.short.first(short, srcs[i:min(i+h.short.group, len(srcs))])
+		if i == 0 {
+			h.widen.first(h.sums, [][]byte{short})
+		} else {
+			h.widen.more(h.sums, h.sums, [][]byte{short})
+		}
+	}
+}
+
+// shorter reports whether the sums of groups are exact in f32 too, by what
+// exactSteps has, for all elements of the tile.
+func (h *HalfSums) shorter() bool {
+	n := h.short.group
+	most, top := h.exactIn(num.F32, n), 1<<h.d.ExponentBits()-2
+	if h.d == num.BF16 {
+		top -= bits.Len(uint(n - 1)) // no sum may be beyond f32's range
+	}
+	return len(h.high)%(2*unit) == 0 && !h.o.anyApart(h.high, h.low, uint16(most), uint16(top), uint64(h.d.MantissaBits()))
 }
 
 // spreadRest is the kernel spread16 in Go, for what lies from byte at on in the

@@ -117,6 +117,46 @@ func TestHalfSumsAreExact(t *testing.T) {
 	}
 }
 
+// TestHalfSumsInGroups: sums of groups in f32 are those in f64, up to the distance
+// and the size at which they no longer would be, and are taken up to there.
+func TestHalfSumsInGroups(t *testing.T) {
+	const elements = 2 * unit
+	for _, d := range []num.DType{num.BF16, num.F16} {
+		man := d.MantissaBits()
+		most, top := 20-man, 1<<d.ExponentBits()-2 // 8 terms carry 3 bits into the 24 of f32
+		if d == num.BF16 {
+			top -= 3
+		}
+		for _, ranks := range []int{1, 2, 7, 8, 9, 16, 17, 72} {
+			for high := max(top-4, 0); high <= 1<<d.ExponentBits()-2; high++ {
+				for apart := 0; apart <= most+2; apart++ {
+					srcs := make([][]byte, ranks)
+					for k := range srcs {
+						srcs[k] = make([]byte, 2*elements)
+						for i := range elements {
+							b := uint16(high+1)<<man - 1 // as much as there is
+							if (k+i)%8 == 7 {
+								b = uint16(max(high-apart, 0))<<man | 1
+							}
+							put16(srcs[k], 2*i, b|uint16(i%2)<<15)
+						}
+					}
+					fast, slow := Options{}.HalfSums(d, elements), Options{Portable: true}.HalfSums(d, elements)
+					fast.Add(srcs...)
+					slow.Add(srcs...)
+					for i := range elements {
+						require.Equal(t, slow.Sum(i), fast.Sum(i), "%v, %d sources, exponents %d and %d", d, ranks, high, high-apart)
+					}
+					require.False(t, slow.shorter())
+					if ranks >= 8 && assembly() != "none" {
+						require.Equal(t, apart <= most && high <= top, fast.shorter(), "exponents %d and %d", high, high-apart)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestMixScatters: consecutive keys give bits that are set half of the time.
 func TestMixScatters(t *testing.T) {
 	var ones [64]int
