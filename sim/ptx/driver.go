@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/tandem/api/gpu"
+	"example.com/tandem/api/gpu/gpubook"
 	"example.com/tandem/sim/ptx/vm"
 )
 
@@ -51,8 +52,7 @@ type driver struct {
 	regions  map[gpu.Ptr]*region
 	lost     map[*device]*gpu.Error
 	peers    map[[2]int]bool
-	files    map[int]*physical
-	fabric   map[gpu.FabricHandle]*physical
+	handles  *gpubook.Handles[memory]
 	sleepers map[uint64]time.Duration
 	sleeps   uint64
 	idle     []*stream // lent to nodes of graphs
@@ -68,8 +68,9 @@ func Open(o Options) gpu.Driver {
 	d := &driver{
 		opts: o, m: vm.New(vm.Options{Seed: o.Seed, ClockKHz: kHz, Stale: o.Stale, Sum: o.Sum, Race: o.Race, Fenced: o.Fenced}), modules: map[string]*vm.Module{},
 		regions: map[gpu.Ptr]*region{}, lost: map[*device]*gpu.Error{}, peers: map[[2]int]bool{},
-		files: map[int]*physical{}, fabric: map[gpu.FabricHandle]*physical{}, sleepers: map[uint64]time.Duration{},
+		sleepers: map[uint64]time.Duration{},
 	}
+	d.handles = gpubook.NewHandles[memory](&d.mu)
 	for i := range max(o.Devices, 1) {
 		v := &device{d: d, ordinal: i, info: gpu.Info{
 			Name: fmt.Sprintf("Virtual GPU %d", i), UUID: gpu.UUID{0x70, 0x74, 0x78, 15: byte(i)}, PCI: fmt.Sprintf("0000:%02x:00.0", i+1),
@@ -131,8 +132,9 @@ func (v *device) Open() (gpu.Context, error) {
 	if v.d.closed {
 		return nil, gpu.Refuse("cuDevicePrimaryCtxRetain", gpu.ErrClosed, "the driver was closed")
 	}
-	c := &vcontext{d: v.d, dev: v, ledger: gpu.NewLedger(&v.d.ledger)}
-	c.entry = v.d.ledger.Add(gpu.KindContext, c.String)
+	c := &vcontext{d: v.d, dev: v}
+	c.book = gpubook.NewContext(gpubook.Options{Name: c.String(), Lock: &v.d.mu, Ledger: &v.d.ledger, Lost: func() *gpu.Error { return v.d.lost[v] }})
+	c.ledger = c.book.Ledger
 	return c, nil
 }
 
@@ -140,41 +142,16 @@ func (v *device) Open() (gpu.Context, error) {
 type vcontext struct {
 	d      *driver
 	dev    *device
+	book   *gpubook.Context
 	ledger *gpu.Ledger
-	entry  *gpu.Entry
-	closed bool // or abandoned
 }
 
 func (c *vcontext) String() string     { return c.dev.info.Name }
 func (c *vcontext) Device() gpu.Device { return c.dev }
 func (c *vcontext) SMs() int           { return c.dev.info.SMs }
 
-// enter begins a call in the context and takes the lock; leave is to be called
-// where there is no error.
-func (c *vcontext) enter(call string) (leave func(), err error) {
-	c.d.mu.Lock()
-	switch lost := c.d.lost[c.dev]; {
-	case c.closed:
-		err = gpu.Refuse(call, gpu.ErrClosed, "the context of %v was closed or abandoned", c)
-	case lost != nil:
-		err = &gpu.Error{Call: call, Code: lost.Code, Detail: lost.Detail, Err: lost.Err}
-	default:
-		return c.d.mu.Unlock, nil
-	}
-	c.d.mu.Unlock()
-	return nil, err
-}
-
-// release begins a call that releases something: it also works in a context
-// that is lost.
-func (c *vcontext) release(call string) (leave func(), err error) {
-	c.d.mu.Lock()
-	if c.closed {
-		c.d.mu.Unlock()
-		return nil, gpu.Refuse(call, gpu.ErrClosed, "the context of %v was closed or abandoned", c)
-	}
-	return c.d.mu.Unlock, nil
-}
+func (c *vcontext) enter(call string) (leave func(), err error)   { return c.book.Enter(call) }
+func (c *vcontext) release(call string) (leave func(), err error) { return c.book.Release(call) }
 
 // busy says whether a release would wait. The lock is held.
 func (c *vcontext) busy(call string) error {
@@ -221,27 +198,13 @@ func (c *vcontext) Multicast() (gpu.Multicaster, error) {
 }
 
 func (c *vcontext) Abandon() {
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
-	c.closed = true
-	for _, r := range c.d.regions {
-		if r.owner == c {
-			r.kept = true
+	c.book.Abandon(func() {
+		for _, r := range c.d.regions {
+			if r.owner == c {
+				r.kept = true
+			}
 		}
-	}
-	c.ledger.QuarantineAll()
+	})
 }
 
-func (c *vcontext) Close() error {
-	if err := c.ledger.Check(c.String()); err != nil {
-		return err
-	}
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
-	c.closed = true
-	if c.ledger.Counts() != (gpu.Counts{}) {
-		c.entry.Quarantine()
-	}
-	c.entry.Release()
-	return nil
-}
+func (c *vcontext) Close() error { return c.book.Close() }

@@ -102,22 +102,7 @@ func (g *graph) Instantiate() (gpu.GraphExec, error) {
 	return &graphExec{c: g.c, nodes: g.nodes, entry: g.c.ledger.Add(gpu.KindGraphExec, nil)}, nil
 }
 
-func (g *graph) Destroy() error { return g.c.drop("cuGraphDestroy", &g.entry) }
-
-// drop releases what its entry stands for.
-func (c *vcontext) drop(call string, entry **gpu.Entry) error {
-	leave, err := c.release(call)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if *entry == nil {
-		return gpu.Refuse(call, gpu.ErrClosed, "it was destroyed")
-	}
-	(*entry).Release()
-	*entry = nil
-	return nil
-}
+func (g *graph) Destroy() error { return g.c.book.Drop("cuGraphDestroy", &g.entry) }
 
 type graphExec struct {
 	c     *vcontext
@@ -126,7 +111,7 @@ type graphExec struct {
 	turn  *replay    // under way: launches do not overlap
 }
 
-func (x *graphExec) Destroy() error { return x.c.drop("cuGraphExecDestroy", &x.entry) }
+func (x *graphExec) Destroy() error { return x.c.book.Drop("cuGraphExecDestroy", &x.entry) }
 
 func (x *graphExec) on(call string, s gpu.Stream) (*stream, func(), error) {
 	v, ok := s.(*stream)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"example.com/tandem/api/gpu"
+	"example.com/tandem/api/gpu/gpubook"
 )
 
 // Options describe the machine; the zero value has one device and no kernels.
@@ -33,8 +34,7 @@ type driver struct {
 	closed   bool
 	next     gpu.Ptr
 	regions  []*region // by base
-	files    map[int]*physical
-	fabric   map[gpu.FabricHandle]*physical
+	handles  *gpubook.Handles[[]byte]
 	lost     map[*device]*gpu.Error
 	peers    map[[2]*device]bool
 	contexts map[*fakeContext]bool // open ones
@@ -44,9 +44,9 @@ type driver struct {
 func Open(o Options) gpu.Driver {
 	d := &driver{
 		opts: o, clock: gpu.WallClock(), next: 0x7000_0000_0000,
-		files: map[int]*physical{}, fabric: map[gpu.FabricHandle]*physical{},
 		lost: map[*device]*gpu.Error{}, peers: map[[2]*device]bool{}, contexts: map[*fakeContext]bool{},
 	}
+	d.handles = gpubook.NewHandles[[]byte](&d.mu)
 	for i := range max(o.Devices, 1) {
 		v := &device{d: d, ordinal: i, info: gpu.Info{
 			Name: fmt.Sprintf("Fake GPU %d", i), UUID: gpu.UUID{0xfa, 0x4e, 15: byte(i)}, PCI: fmt.Sprintf("0000:%02x:00.0", i+1),
@@ -124,8 +124,10 @@ func (v *device) Open() (gpu.Context, error) {
 	if v.d.closed {
 		return nil, gpu.Refuse("cuDevicePrimaryCtxRetain", gpu.ErrClosed, "the driver was closed")
 	}
-	c := &fakeContext{d: v.d, dev: v, ledger: gpu.NewLedger(&v.d.ledger), streams: map[*stream]bool{}}
-	c.entry = v.d.ledger.Add(gpu.KindContext, c.String)
+	c := &fakeContext{d: v.d, dev: v, streams: map[*stream]bool{}}
+	c.book = gpubook.NewContext(gpubook.Options{Name: c.String(), Lock: &v.d.mu, Ledger: &v.d.ledger, Before: v.d.call,
+		Lost: func() *gpu.Error { return v.d.lost[v] }})
+	c.ledger = c.book.Ledger
 	v.d.contexts[c] = true
 	return c, nil
 }
@@ -134,9 +136,8 @@ func (v *device) Open() (gpu.Context, error) {
 type fakeContext struct {
 	d       *driver
 	dev     *device
+	book    *gpubook.Context
 	ledger  *gpu.Ledger
-	entry   *gpu.Entry
-	closed  bool // or abandoned
 	streams map[*stream]bool
 }
 
@@ -144,38 +145,8 @@ func (c *fakeContext) String() string     { return c.dev.info.Name }
 func (c *fakeContext) Device() gpu.Device { return c.dev }
 func (c *fakeContext) SMs() int           { return c.dev.info.SMs }
 
-// enter begins a call in the context and takes the lock; leave is to be called
-// where there is no error.
-func (c *fakeContext) enter(call string) (leave func(), err error) {
-	if err := c.d.call(call); err != nil {
-		return nil, err
-	}
-	c.d.mu.Lock()
-	switch lost := c.d.lost[c.dev]; {
-	case c.closed:
-		err = gpu.Refuse(call, gpu.ErrClosed, "the context of %v was closed or abandoned", c)
-	case lost != nil:
-		err = &gpu.Error{Call: call, Code: lost.Code, Detail: lost.Detail}
-	default:
-		return c.d.mu.Unlock, nil
-	}
-	c.d.mu.Unlock()
-	return nil, err
-}
-
-// release begins a call that releases something: it also works in a context
-// that is lost, and answers busy where the driver would wait.
-func (c *fakeContext) release(call string) (leave func(), err error) {
-	if err := c.d.call(call); err != nil {
-		return nil, err
-	}
-	c.d.mu.Lock()
-	if c.closed {
-		c.d.mu.Unlock()
-		return nil, gpu.Refuse(call, gpu.ErrClosed, "the context of %v was closed or abandoned", c)
-	}
-	return c.d.mu.Unlock, nil
-}
+func (c *fakeContext) enter(call string) (leave func(), err error)   { return c.book.Enter(call) }
+func (c *fakeContext) release(call string) (leave func(), err error) { return c.book.Release(call) }
 
 // busy says whether a release would wait. The lock is held.
 func (c *fakeContext) busy(call string) error {
@@ -221,31 +192,21 @@ func (c *fakeContext) Multicast() (gpu.Multicaster, error) {
 }
 
 func (c *fakeContext) Abandon() {
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
-	c.closed = true
-	for _, r := range c.d.regions {
-		if r.owner == c {
-			r.kept = true
+	c.book.Abandon(func() {
+		for _, r := range c.d.regions {
+			if r.owner == c {
+				r.kept = true
+			}
 		}
-	}
-	c.ledger.QuarantineAll()
+	})
 }
 
 func (c *fakeContext) Close() error {
-	if err := c.d.call("cuDevicePrimaryCtxRelease"); err != nil {
-		return err
-	}
-	if err := c.ledger.Check(c.String()); err != nil {
+	if err := c.book.Close(); err != nil {
 		return err
 	}
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
-	c.closed = true
 	delete(c.d.contexts, c)
-	if c.ledger.Counts() != (gpu.Counts{}) {
-		c.entry.Quarantine()
-	}
-	c.entry.Release()
 	return nil
 }

@@ -75,24 +75,9 @@ func (g *graph) Instantiate() (gpu.GraphExec, error) {
 	return &graphExec{c: g.c, ops: slices.Clone(g.ops), entry: g.c.ledger.Add(gpu.KindGraphExec, nil)}, nil
 }
 
-func (g *graph) Destroy() error { return g.c.drop("cuGraphDestroy", &g.entry) }
+func (g *graph) Destroy() error { return g.c.book.Drop("cuGraphDestroy", &g.entry) }
 
-func (x *graphExec) Destroy() error { return x.c.drop("cuGraphExecDestroy", &x.entry) }
-
-// drop releases what its entry stands for.
-func (c *fakeContext) drop(call string, entry **gpu.Entry) error {
-	leave, err := c.release(call)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if *entry == nil {
-		return gpu.Refuse(call, gpu.ErrClosed, "it was destroyed")
-	}
-	(*entry).Release()
-	*entry = nil
-	return nil
-}
+func (x *graphExec) Destroy() error { return x.c.book.Drop("cuGraphExecDestroy", &x.entry) }
 
 type graphExec struct {
 	c     *fakeContext

@@ -72,6 +72,10 @@ func (c *compiler) instruction(in *instr) {
 		c.typed(asm.U32)
 		c.end(1)
 		in.kind, in.a = kSleep, c.value(c.args[0], asm.U32)
+	case "griddepcontrol":
+		c.one("wait", "launch_dependents")
+		c.end(0)
+		in.kind = kNop // launches of a stream run one after the other here
 	default:
 		if !c.memory(in) && !c.synchronise(in) {
 			c.bad("unknown instruction")
