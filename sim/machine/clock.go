@@ -222,9 +222,9 @@ func (k *clocks) meet(all []clock, self []tick) clock {
 	last = nil
 	for i := range all {
 		if b := all[i].base; b != nil && b != last {
+			to := times[b.first-lo:][:len(b.times)]
 			for j, t := range b.times {
-				at := &times[b.first-lo+uint32(j)]
-				*at = max(*at, t)
+				to[j] = max(to[j], t)
 			}
 			last = b
 		}

@@ -164,7 +164,11 @@ type Step struct {
 }
 
 // reset clears the step, keeping the memory of Srcs and More.
-func (s *Step) reset() { *s = Step{Srcs: s.Srcs[:0], More: s.More[:0], Peer: Nobody} }
+func (s *Step) reset() {
+	srcs, more := s.Srcs[:0], s.More[:0]
+	*s = Step{}
+	s.Srcs, s.More, s.Peer = srcs, more, Nobody
+}
 
 // Statuses that a CTA ends with where its program gave none of its own.
 const (
