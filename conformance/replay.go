@@ -90,6 +90,9 @@ func firstLines[T any](list []T, slack int, line func(*T) int) []T {
 func (p *replay) read(ctx context.Context, rows *vectors.Reader, feed chan<- *vectors.Row) error {
 	for {
 		row, err := rows.Next()
+		if ctx.Err() != nil {
+			return ctx.Err() // what a pipe that was let go of gives is no line
+		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

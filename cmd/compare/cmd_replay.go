@@ -94,7 +94,7 @@ func (c *replayCmd) code(out *replayed) int {
 // a part of the file.
 func (c *replayCmd) file(a *app, runner *conformance.Runner, name string) (*conformance.ReplayReport, error) {
 	none := &conformance.ReplayReport{Schema: conformance.ReplaySchema, Failures: []conformance.ReplayFailure{}}
-	rows, err := vectors.Open(name)
+	rows, err := vectors.OpenContext(a.ctx, name)
 	if err != nil {
 		return none, err
 	}

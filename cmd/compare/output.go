@@ -2,11 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"example.com/tandem/api"
 	"example.com/tandem/cmd/compare/internal/term"
@@ -65,7 +67,11 @@ func writeFile(name string, write func(io.Writer) error) error {
 		return &api.InvalidError{Field: "o", Value: name, Reason: "cannot be written: " + err.Error(), Hint: "name a file in a folder that exists and may be written"}
 	}
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		// Opening a pipe that nobody reads would wait, and nothing could end it.
+		f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if errors.Is(err, syscall.ENXIO) {
+			return bad(errors.New("nobody reads it"))
+		}
 		if err != nil {
 			return bad(err)
 		}

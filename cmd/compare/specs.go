@@ -74,8 +74,12 @@ func (a *app) versionFor(spec, other api.Spec) (string, error) {
 // fileProfile is the profile in the header of a recording; "" of a directory of
 // dumps, which has none.
 func fileProfile(path string) (string, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	switch info, err := os.Stat(path); {
+	case err != nil: // said below
+	case info.IsDir():
 		return "", nil
+	case !info.Mode().IsRegular():
+		return "", &api.InvalidError{Field: "file", Value: path, Reason: "a pipe is read once, and the version auto is in its first line", Hint: "write the version, or name a file"}
 	}
 	f, err := vectors.Open(path)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"example.com/tandem/api"
 )
@@ -49,23 +48,6 @@ type Reader struct {
 	bad    int // lines that are no rows
 	waste  int // bytes of lines that are no rows
 	done   bool
-}
-
-// Open opens a file. Close it.
-func Open(path string) (*Reader, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		var p *os.PathError
-		errors.As(err, &p)
-		return nil, &api.InvalidError{Field: "file", Value: path, Reason: p.Err.Error(), Hint: "name a vector file"}
-	}
-	r, err := NewReader(f)
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	r.close = f.Close
-	return r, nil
 }
 
 // NewReader reads the header. It sees for itself whether the stream is
@@ -116,7 +98,7 @@ func (r *Reader) Next() (*Row, error) {
 	return row, nil
 }
 
-// Close closes a file that Open opened.
+// Close closes a file that [Open] or [OpenContext] opened.
 func (r *Reader) Close() error { return r.close() }
 
 // giveUp ends reading.
