@@ -22,7 +22,7 @@ func TestTandemCallsAreTandems(t *testing.T) {
 	prod.Op = api.Prod
 	value := func(rank int, i int64) uint64 { return uint64(0x3F80 + rank*int(i)%7) }
 	for range 3 {
-		checkCall(t, team, nil, call, 0)
+		checkCall(t, team, nil, call, 0, sampled)
 		mem := memoryOf(&prod, value)
 		_, err := api.Run(t.Context(), team, prod, mem)
 		require.NoError(t, err)
