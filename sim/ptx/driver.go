@@ -2,7 +2,6 @@ package ptx
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -72,15 +71,8 @@ func Open(o Options) gpu.Driver {
 	}
 	d.handles = gpubook.NewHandles[memory](&d.mu)
 	for i := range max(o.Devices, 1) {
-		v := &device{d: d, ordinal: i, info: gpu.Info{
-			Name: fmt.Sprintf("Virtual GPU %d", i), UUID: gpu.UUID{0x70, 0x74, 0x78, 15: byte(i)}, PCI: fmt.Sprintf("0000:%02x:00.0", i+1),
-			Major: 9, SMs: 8, ClockKHz: kHz, Memory: 64 << 30, L2: 1 << 20,
-			WarpSize: 32, MaxThreadsPerBlock: 1024, MaxThreadsPerSM: 2048, MaxBlocksPerSM: 32,
-			MaxBlock: gpu.Dim3{X: 1024, Y: 1024, Z: 64}, MaxGrid: gpu.Dim3{X: 1<<31 - 1, Y: 65535, Z: 65535},
-			RegistersPerSM: 65536, SharedPerSM: 228 << 10, SharedPerBlock: 48 << 10, SharedPerBlockMax: 227 << 10,
-			CooperativeLaunch: true, VirtualMemory: true, FileHandles: true, FabricHandles: true, HostMapping: true, UnifiedAddresses: true,
-			Multicast: o.Multicast,
-		}}
+		v := &device{d: d, ordinal: i, info: gpubook.Info("Virtual GPU", i, 0x70, 0x74, 0x78)}
+		v.info.SMs, v.info.ClockKHz, v.info.Memory, v.info.Multicast = 8, kHz, 64<<30, o.Multicast
 		if o.Info != nil {
 			o.Info(&v.info)
 		}

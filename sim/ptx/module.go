@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	"example.com/tandem/api/gpu"
+	"example.com/tandem/api/gpu/gpubook"
 	"example.com/tandem/sim/ptx/vm"
 )
 
 type module struct {
+	*gpubook.Module
 	c       *vcontext
-	name    string
 	code    *vm.Module
-	entry   *gpu.Entry // nil once unloaded
 	globals []uint64
 	regions []*region
 }
@@ -37,7 +37,7 @@ func (c *vcontext) LoadModule(name string, text []byte) (gpu.Module, error) {
 		}
 		c.d.modules[key] = code
 	}
-	m := &module{c: c, name: name, code: code, entry: c.ledger.Add(gpu.KindModule, func() string { return "module " + name })}
+	m := &module{c: c, code: code, Module: c.book.NewModule(name)}
 	for _, v := range code.Globals {
 		n := uint64(max(v.Bytes(), 1))
 		r := c.allocation(n)
@@ -51,40 +51,16 @@ func (c *vcontext) LoadModule(name string, text []byte) (gpu.Module, error) {
 	return m, nil
 }
 
-func (m *module) enter(call string) (leave func(), err error) {
-	if leave, err = m.c.enter(call); err != nil {
-		return nil, err
-	}
-	if m.entry == nil {
-		leave()
-		return nil, gpu.Refuse(call, gpu.ErrClosed, "module %s was unloaded", m.name)
-	}
-	return leave, nil
-}
-
 func (m *module) Unload() error {
-	const call = "cuModuleUnload"
-	leave, err := m.c.release(call)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if m.entry == nil {
-		return gpu.Refuse(call, gpu.ErrClosed, "module %s was unloaded", m.name)
-	}
-	if err := m.c.busy(call); err != nil {
-		return err
-	}
-	for _, r := range m.regions {
-		m.c.d.remove(r)
-	}
-	m.entry.Release()
-	m.entry = nil
-	return nil
+	return m.Module.Unload(m.c.busy, func() {
+		for _, r := range m.regions {
+			m.c.d.remove(r)
+		}
+	})
 }
 
 func (m *module) Global(name string) (gpu.Ptr, uint64, error) {
-	leave, err := m.enter("cuModuleGetGlobal")
+	leave, err := m.Enter("cuModuleGetGlobal")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -98,14 +74,14 @@ func (m *module) Global(name string) (gpu.Ptr, uint64, error) {
 }
 
 func (m *module) Function(name string) (gpu.Function, error) {
-	leave, err := m.enter("cuModuleGetFunction")
+	leave, err := m.Enter("cuModuleGetFunction")
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	k := m.code.Kernel(name)
 	if k == nil {
-		return nil, &gpu.Error{Call: "cuModuleGetFunction", Code: gpu.NotFound, Detail: name + " in " + m.name}
+		return nil, m.Missing("cuModuleGetFunction", name)
 	}
 	f := &function{m: m, k: k}
 	end := 0
@@ -137,38 +113,17 @@ func (f *function) Attributes() gpu.FunctionAttributes {
 }
 
 func (f *function) SetDynamicShared(n int) error {
-	leave, err := f.m.enter("cuFuncSetAttribute")
+	leave, err := f.m.Shared(n, f.m.c.dev.info.SharedPerBlockMax-f.k.Shared)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if n < 0 || n > f.m.c.dev.info.SharedPerBlockMax-f.k.Shared {
-		return gpu.Refuse("cuFuncSetAttribute", gpu.ErrInvalid, "%d bytes of dynamic shared memory", n)
-	}
 	f.most = n
 	return nil
 }
 
 func (f *function) BlocksPerSM(threads, shared int) (int, error) {
-	leave, err := f.m.enter("cuOccupancyMaxActiveBlocksPerMultiprocessor")
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
-	if threads < 1 || shared < 0 {
-		return 0, gpu.Refuse("cuOccupancyMaxActiveBlocksPerMultiprocessor", gpu.ErrInvalid, "%d threads, %d bytes", threads, shared)
-	}
-	return f.resident(threads, shared), nil
-}
-
-// resident is how many blocks one multiprocessor holds.
-func (f *function) resident(threads, shared int) int {
-	i := f.m.c.dev.info
-	n := min(i.MaxBlocksPerSM, i.MaxThreadsPerSM/threads)
-	if shared += f.k.Shared; shared > 0 {
-		n = min(n, i.SharedPerSM/shared)
-	}
-	return n
+	return f.m.BlocksPerSM(f.m.c.dev.info, threads, shared, f.k.Shared)
 }
 
 // Launch queues a kernel.
@@ -187,7 +142,7 @@ func (s *stream) Launch(l gpu.Launch) error {
 	if shared := l.Shared + f.k.Shared; shared > max(s.c.dev.info.SharedPerBlock, f.most) {
 		return gpu.Refuse(call, gpu.ErrInvalid, "%d bytes of shared memory without Function.SetDynamicShared", shared)
 	}
-	per := f.resident(int(l.Block.Count()), l.Shared)
+	per := gpubook.Resident(s.c.dev.info, int(l.Block.Count()), l.Shared+f.k.Shared)
 	if per == 0 {
 		return &gpu.Error{Call: call, Code: gpu.LaunchOutOfResources, Detail: "no block fits"}
 	}
@@ -200,8 +155,8 @@ func (s *stream) Launch(l gpu.Launch) error {
 		return err
 	}
 	defer leave()
-	if f.m.entry == nil {
-		return gpu.Refuse(call, gpu.ErrClosed, "module %s was unloaded", f.m.name)
+	if err := f.m.Loaded(call); err != nil {
+		return err
 	}
 	w := vm.Work{Kernel: f.k, Globals: f.m.globals, Grid: l.Grid, Block: l.Block, Shared: l.Shared,
 		Args: append([]byte(nil), l.Args.Bytes()...), Device: s.c.dev.ordinal, Resident: most, Ranks: slices.Clone(l.Ranks)}

@@ -2,7 +2,6 @@ package gpufake
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"sync"
 
@@ -48,14 +47,8 @@ func Open(o Options) gpu.Driver {
 	}
 	d.handles = gpubook.NewHandles[[]byte](&d.mu)
 	for i := range max(o.Devices, 1) {
-		v := &device{d: d, ordinal: i, info: gpu.Info{
-			Name: fmt.Sprintf("Fake GPU %d", i), UUID: gpu.UUID{0xfa, 0x4e, 15: byte(i)}, PCI: fmt.Sprintf("0000:%02x:00.0", i+1),
-			Major: 9, SMs: 4, ClockKHz: 1_000_000, Memory: 1 << 30, L2: 1 << 20,
-			WarpSize: 32, MaxThreadsPerBlock: 1024, MaxThreadsPerSM: 2048, MaxBlocksPerSM: 32,
-			MaxBlock: gpu.Dim3{X: 1024, Y: 1024, Z: 64}, MaxGrid: gpu.Dim3{X: 1<<31 - 1, Y: 65535, Z: 65535},
-			RegistersPerSM: 65536, SharedPerSM: 228 << 10, SharedPerBlock: 48 << 10, SharedPerBlockMax: 227 << 10,
-			CooperativeLaunch: true, VirtualMemory: true, FileHandles: true, FabricHandles: true, HostMapping: true, UnifiedAddresses: true,
-		}}
+		v := &device{d: d, ordinal: i, info: gpubook.Info("Fake GPU", i, 0xfa, 0x4e)}
+		v.info.SMs, v.info.Memory = 4, 1<<30
 		if o.Info != nil {
 			o.Info(&v.info)
 		}

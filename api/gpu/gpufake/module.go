@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"example.com/tandem/api/gpu"
+	"example.com/tandem/api/gpu/gpubook"
 )
 
 // module is a PTX text of which only the declarations are read.
 type module struct {
+	*gpubook.Module
 	c       *fakeContext
-	name    string
-	entry   *gpu.Entry // nil once unloaded
 	params  map[string][]gpu.Param
 	globals map[string]*region
 }
@@ -51,7 +51,7 @@ func (c *fakeContext) LoadModule(name string, ptx []byte) (gpu.Module, error) {
 		return nil, err
 	}
 	defer leave()
-	m := &module{c: c, name: name, params: map[string][]gpu.Param{}, globals: map[string]*region{}}
+	m := &module{c: c, params: map[string][]gpu.Param{}, globals: map[string]*region{}}
 	var lines []string
 	for line := range strings.Lines(string(ptx)) {
 		code, _, _ := strings.Cut(line, "//")
@@ -73,41 +73,14 @@ func (c *fakeContext) LoadModule(name string, ptx []byte) (gpu.Module, error) {
 		r.Owned, r.kept = false, true
 		m.globals[g[2]] = r
 	}
-	m.entry = c.ledger.Add(gpu.KindModule, func() string { return "module " + name })
+	m.Module = c.book.NewModule(name)
 	return m, nil
 }
 
-func (m *module) enter(call string) (leave func(), err error) {
-	if leave, err = m.c.enter(call); err != nil {
-		return nil, err
-	}
-	if m.entry == nil {
-		leave()
-		return nil, gpu.Refuse(call, gpu.ErrClosed, "module %s was unloaded", m.name)
-	}
-	return leave, nil
-}
-
-func (m *module) Unload() error {
-	const call = "cuModuleUnload"
-	leave, err := m.c.release(call)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if m.entry == nil {
-		return gpu.Refuse(call, gpu.ErrClosed, "module %s was unloaded", m.name)
-	}
-	if err := m.c.busy(call); err != nil {
-		return err
-	}
-	m.entry.Release()
-	m.entry = nil
-	return nil
-}
+func (m *module) Unload() error { return m.Module.Unload(m.c.busy, func() {}) }
 
 func (m *module) Global(name string) (gpu.Ptr, uint64, error) {
-	leave, err := m.enter("cuModuleGetGlobal")
+	leave, err := m.Enter("cuModuleGetGlobal")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -126,14 +99,14 @@ type function struct {
 }
 
 func (m *module) Function(name string) (gpu.Function, error) {
-	leave, err := m.enter("cuModuleGetFunction")
+	leave, err := m.Enter("cuModuleGetFunction")
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	p, ok := m.params[name]
 	if !ok {
-		return nil, &gpu.Error{Call: "cuModuleGetFunction", Code: gpu.NotFound, Detail: name + " in " + m.name}
+		return nil, m.Missing("cuModuleGetFunction", name)
 	}
 	return &function{m: m, name: name, params: p}, nil
 }
@@ -146,30 +119,13 @@ func (f *function) Attributes() gpu.FunctionAttributes {
 }
 
 func (f *function) SetDynamicShared(n int) error {
-	leave, err := f.m.enter("cuFuncSetAttribute")
-	if err != nil {
-		return err
+	leave, err := f.m.Shared(n, f.m.c.dev.info.SharedPerBlockMax)
+	if err == nil {
+		leave()
 	}
-	defer leave()
-	if n < 0 || n > f.m.c.dev.info.SharedPerBlockMax {
-		return gpu.Refuse("cuFuncSetAttribute", gpu.ErrInvalid, "%d bytes of dynamic shared memory", n)
-	}
-	return nil
+	return err
 }
 
 func (f *function) BlocksPerSM(threads, shared int) (int, error) {
-	leave, err := f.m.enter("cuOccupancyMaxActiveBlocksPerMultiprocessor")
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
-	if threads < 1 || shared < 0 {
-		return 0, gpu.Refuse("cuOccupancyMaxActiveBlocksPerMultiprocessor", gpu.ErrInvalid, "%d threads, %d bytes", threads, shared)
-	}
-	i := f.m.c.dev.info
-	n := min(i.MaxBlocksPerSM, i.MaxThreadsPerSM/threads)
-	if shared > 0 {
-		n = min(n, i.SharedPerSM/shared)
-	}
-	return n, nil
+	return f.m.BlocksPerSM(f.m.c.dev.info, threads, shared, 0)
 }

@@ -55,8 +55,8 @@ func (s *stream) Launch(l gpu.Launch) error {
 		return err
 	}
 	defer leave()
-	if f.m.entry == nil {
-		return gpu.Refuse(call, gpu.ErrClosed, "module %s was unloaded", f.m.name)
+	if err := f.m.Loaded(call); err != nil {
+		return err
 	}
 	r := Run{Grid: l.Grid.Dims(), Block: l.Block.Dims(), Shared: l.Shared, s: s, name: f.name, args: slices.Clone(l.Args.Bytes()), params: f.params}
 	body := s.c.d.opts.Kernels[f.name]

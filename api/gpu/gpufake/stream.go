@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"example.com/tandem/api/gpu"
+	"example.com/tandem/api/gpu/gpubook"
 )
 
 // op is queued work. run runs it without the lock held; after, if given, is
@@ -136,18 +137,14 @@ func (s *stream) set(call string, dst gpu.Ptr, pattern []byte, n uint64) error {
 	if n == 0 {
 		return nil
 	}
-	if uint64(dst)%size != 0 || n > 1<<60 {
-		return gpu.Refuse(call, gpu.ErrInvalid, "%d words at %#x: an address that is no multiple of %d, or too many", n, uint64(dst), size)
+	if err := gpubook.CheckFill(call, dst, size, n); err != nil {
+		return err
 	}
 	to, err := s.c.d.reach(call, dst, n*size)
 	if err != nil {
 		return err
 	}
-	s.add(op{after: func() {
-		for i := range to {
-			to[i] = pattern[i%len(pattern)]
-		}
-	}})
+	s.add(op{after: func() { gpubook.Fill(to, pattern) }})
 	return nil
 }
 

@@ -86,6 +86,9 @@ func (r *reader) lineAt(off int64) int {
 	return 1 + bytes.Count(r.text[:min(max(off, 0), int64(len(r.text)))], []byte("\n"))
 }
 
+// jsonHint follows what is wrong with the text as JSON.
+const jsonHint = ` (a description is one JSON object, as {"entry":..,"collective":..,"params":[..]}; go doc ./sim/ptx/kernelfile has a whole one)`
+
 // value decodes the next value.
 func (r *reader) value(what string, to any) {
 	err := r.dec.Decode(to)
@@ -93,9 +96,9 @@ func (r *reader) value(what string, to any) {
 	switch {
 	case err == nil:
 	case errors.As(err, &syntax):
-		panic(&Error{r.file, r.lineAt(syntax.Offset), err.Error()})
+		panic(&Error{r.file, r.lineAt(syntax.Offset), err.Error() + jsonHint})
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		r.fail("the text ends within %s", what)
+		r.fail("the text ends within %s%s", what, jsonHint)
 	default:
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &kind) {
@@ -112,9 +115,9 @@ func (r *reader) token() json.Token {
 	case err == nil:
 		return t
 	case errors.As(err, &syntax):
-		panic(&Error{r.file, r.lineAt(syntax.Offset), err.Error()})
+		panic(&Error{r.file, r.lineAt(syntax.Offset), err.Error() + jsonHint})
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		r.fail("the text ends too early")
+		r.fail("the text ends too early%s", jsonHint)
 	}
 	r.fail("%v", err)
 	return nil

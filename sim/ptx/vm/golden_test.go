@@ -87,45 +87,57 @@ func TestGolden(t *testing.T) {
 	f, err := os.Open("../../arith/testdata/arith-sm90.jsonl")
 	require.NoError(t, err)
 	defer f.Close()
-	seen, rows := 0, 0
+	seen := 0
 	in := bufio.NewScanner(f)
 	in.Buffer(nil, 1<<20)
 	for ; in.Scan(); seen++ {
-		var line struct {
-			DType, Op string
-			Rows      []string
-		}
+		var line recorded
 		require.NoError(t, json.Unmarshal(in.Bytes(), &line))
-		if line.Op == "to_f32" {
-			m, err := vm.Load("golden.ptx", []byte(head+kernel("k", row("cvt.f32."+line.DType+" %f2, %h2; st.b32 [%out], %f2; add.s64 %out, %out, 2; mov.b32 {%h3, %h4}, %f2; mov.b16 %h3, %h4;"))))
-			require.NoError(t, err)
-			require.Equal(t, line.Rows[0], fmt.Sprintf("%016x", fnv(fnvBasis, executed(t, m.Kernel("k"), 0))))
-			rows++
-			continue
-		}
-		form, ok := forms[line.Op]
-		require.True(t, ok, line.Op)
-		form = fmt.Sprintf(form, line.DType)
-		m, err := vm.Load("golden.ptx", []byte(head+one(form)))
-		require.NoError(t, err)
-		eval := vm.Evaluator(m.Kernel("k"))
-		if !testing.Short() || seen%5 == 0 {
-			m, err = vm.Load("golden.ptx", []byte(head+kernel("k", row(form))))
-			require.NoError(t, err)
-			a := (0x7F80 + 4099*seen) & 0xFFFF
-			data := executed(t, m.Kernel("k"), a)
-			for b := range uint64(1 << 16) {
-				require.Equal(t, uint64(binary.LittleEndian.Uint16(data[2*b:])), eval(uint64(a), b), "%s of 0x%x and 0x%x", form, a, b)
+		n := seen
+		t.Run(line.DType+"/"+line.Op, func(t *testing.T) {
+			t.Parallel()
+			if line.Op == "to_f32" {
+				m, err := vm.Load("golden.ptx", []byte(head+kernel("k", row("cvt.f32."+line.DType+" %f2, %h2; st.b32 [%out], %f2; add.s64 %out, %out, 2; mov.b32 {%h3, %h4}, %f2; mov.b16 %h3, %h4;"))))
+				require.NoError(t, err)
+				require.Equal(t, line.Rows[0], fmt.Sprintf("%016x", fnv(fnvBasis, executed(t, m.Kernel("k"), 0))))
+				return
 			}
-		}
-		for g := range line.Rows {
-			if all || g == (0x7C+37*seen)&0xFF && seen%10 == 1 && !testing.Short() {
-				require.Equal(t, line.Rows[g], goldenRow(eval, g), "%s %s row %d", line.DType, line.Op, g)
-				rows++
-			}
-		}
+			line.check(t, n, all)
+		})
 	}
 	require.NoError(t, in.Err())
 	require.Equal(t, 30, seen)
-	t.Logf("%d rows of %d forms", rows, seen)
+}
+
+// recorded is a line of the recordings.
+type recorded struct {
+	DType, Op string
+	Rows      []string
+}
+
+// check holds line number n to the instruction that gave it.
+func (line *recorded) check(t *testing.T, n int, all bool) {
+	form, ok := forms[line.Op]
+	require.True(t, ok, line.Op)
+	form = fmt.Sprintf(form, line.DType)
+	m, err := vm.Load("golden.ptx", []byte(head+one(form)))
+	require.NoError(t, err)
+	eval := vm.Evaluator(m.Kernel("k"))
+	if !testing.Short() || n%5 == 0 {
+		m, err = vm.Load("golden.ptx", []byte(head+kernel("k", row(form))))
+		require.NoError(t, err)
+		a := (0x7F80 + 4099*n) & 0xFFFF
+		data := executed(t, m.Kernel("k"), a)
+		for b := range uint64(1 << 16) {
+			require.Equal(t, uint64(binary.LittleEndian.Uint16(data[2*b:])), eval(uint64(a), b), "%s of 0x%x and 0x%x", form, a, b)
+		}
+	}
+	rows := 0
+	for g := range line.Rows {
+		if all || g == (0x7C+37*n)&0xFF && n%10 == 1 && !testing.Short() {
+			require.Equal(t, line.Rows[g], goldenRow(eval, g), "%s %s row %d", line.DType, line.Op, g)
+			rows++
+		}
+	}
+	t.Logf("%d of %d rows", rows, len(line.Rows))
 }
