@@ -72,6 +72,12 @@ type Launch struct {
 	// Cooperative launches all blocks together or refuses, so that they may
 	// wait for each other.
 	Cooperative bool
+	// Overlap lets the launch begin once every block of the launch right
+	// before it on the stream, if that has Overlap too, has run
+	// griddepcontrol.launch_dependents: the kernel waits by itself, with
+	// griddepcontrol.wait, before it uses what that one leaves. Where a
+	// driver cannot, the launch begins after that one has ended.
+	Overlap bool
 	// Args are the kernel's parameters; nil where it has none. They are
 	// copied by Stream.Launch.
 	Args *Args

@@ -43,6 +43,24 @@ typedef struct {
 	unsigned long long flags;
 } CUmulticastObjectProp;
 
+typedef struct {
+	int id; // 2 cooperative, 6 programmatic stream serialization
+	char pad[4];
+	union {
+		int on;
+		char room[64];
+	} value;
+} CUlaunchAttribute;
+
+typedef struct {
+	unsigned int grid[3], block[3], shared;
+	CUstream stream;
+	CUlaunchAttribute *attributes;
+	unsigned int n;
+} CUlaunchConfig;
+
+_Static_assert(sizeof(CUlaunchAttribute) == 72, "as in cuda.h");
+_Static_assert(sizeof(CUlaunchConfig) == 56, "as in cuda.h");
 _Static_assert(sizeof(CUmemAllocationProp) == 32, "as in cuda.h");
 _Static_assert(sizeof(CUmemAccessDesc) == 12, "as in cuda.h");
 _Static_assert(sizeof(CUmulticastObjectProp) == 32, "as in cuda.h");
@@ -70,6 +88,7 @@ _Static_assert(sizeof(CUmulticastObjectProp) == 32, "as in cuda.h");
 // Multicast: absent from drivers before CUDA 12.1 and where the vendor leaves
 // it out; a missing one answers CUDA_ERROR_NOT_SUPPORTED when called.
 #define CUDA_OPTIONAL_FUNCTIONS(X) \
+	X(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **params, void **extra), (c, f, params, extra)) \
 	X(cuMulticastGetGranularity, (size_t *bytes, const CUmulticastObjectProp *prop, int option), (bytes, prop, option)) \
 	X(cuMulticastCreate, (CUmemHandle *mc, const CUmulticastObjectProp *prop), (mc, prop)) \
 	X(cuMulticastAddDevice, (CUmemHandle mc, CUdevice dev), (mc, dev)) \
@@ -170,9 +189,12 @@ typedef struct {
 	intptr_t offset, size;
 } tandem_span;
 
+// How to launch, for tandem_launch: bits.
+enum { TANDEM_COOPERATIVE = 1, TANDEM_OVERLAP = 2 };
+
 // What takes more than passing on: arrays and structs are built in C.
 CUresult tandem_launch(uintptr_t table, CUcontext ctx, CUfunction f, const uint32_t *dims, uint32_t shared,
-	CUstream s, int cooperative, void *buf, const tandem_span *spans, size_t n);
+	CUstream s, int how, void *buf, const tandem_span *spans, size_t n);
 CUresult tandem_load_module(uintptr_t table, CUcontext ctx, CUmodule *m, const void *image,
 	char *errors, size_t errors_len, char *infos, size_t infos_len);
 CUresult tandem_sm_count(uintptr_t table, CUcontext ctx, int *n);

@@ -31,7 +31,7 @@ type page struct {
 	calls, failAt, failTimes, failCode            uint32
 	violations, multicastCalls, blocked, unloaded uint32
 	live                                          [12]uint32
-	launches, cooperative                         uint32
+	launches, cooperative, overlaps               uint32
 	grid, block                                   [3]uint32
 	shared, params                                uint32
 	param                                         [1024]byte

@@ -177,3 +177,57 @@ func TestRecordNode(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, g.Destroy())
 }
+
+// TestOverlap: only a launch right behind another one of the kind begins before
+// that has ended, and none where the driver cannot.
+func TestOverlap(t *testing.T) {
+	for flag, can := range map[string]uint32{"": 1, "-DWITHOUT_LAUNCH_EX": 0} {
+		f := newFake(t, flag)
+		c := f.context(t, f.open(t, Options{}), 0)
+		m, err := c.LoadModule("m", nil)
+		require.NoError(t, err)
+		end(t, m.Unload)
+		k, err := m.Function("p_4_8")
+		require.NoError(t, err)
+		s, err := c.NewStream(gpu.StreamOptions{})
+		require.NoError(t, err)
+		end(t, s.Destroy)
+		args := new(gpu.Args).Uint32(7).Uint64(8)
+		launches := uint32(0)
+		launch := func(overlap, cooperative bool) {
+			require.NoError(t, s.Launch(gpu.Launch{Function: k, Grid: gpu.Dim3{X: 5}, Block: gpu.Dim3{X: 64}, Shared: 32, Cooperative: cooperative, Overlap: overlap, Args: args}))
+			launches++
+			require.Equal(t, launches, f.launches)
+			require.Equal(t, cooperative, f.cooperative == 1)
+			require.Equal(t, [3]uint32{5, 1, 1}, f.grid)
+			require.Equal(t, [3]uint32{64, 1, 1}, f.block)
+			require.EqualValues(t, 32, f.shared)
+			require.EqualValues(t, 7, binary.LittleEndian.Uint32(f.param[:]))
+			require.EqualValues(t, 8, binary.LittleEndian.Uint64(f.param[4:]))
+		}
+		steps := []struct{ overlap, cooperative, other, overlaps bool }{
+			{overlap: true}, {overlap: true, overlaps: true}, {overlap: true, cooperative: true, overlaps: true},
+			{}, {overlap: true}, {overlap: true, overlaps: true}, {overlap: true, other: true}, {overlap: true, overlaps: true},
+		}
+		want := uint32(0)
+		for i, step := range steps {
+			if step.other {
+				require.NoError(t, s.Set8(1<<40, 0, 0))
+			}
+			launch(step.overlap, step.cooperative)
+			if step.overlaps {
+				want += can
+			}
+			require.Equal(t, want, f.overlaps, "step %d of a driver built with %q", i, flag)
+		}
+		require.NoError(t, s.BeginCapture())
+		launch(true, true)
+		require.Equal(t, want, f.overlaps, "the first launch of a graph")
+		launch(true, true)
+		require.Equal(t, want+can, f.overlaps)
+		g, err := s.EndCapture()
+		require.NoError(t, err)
+		require.NoError(t, g.Destroy())
+		require.Zero(t, f.violations, string(f.complaint[:]))
+	}
+}

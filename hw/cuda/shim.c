@@ -68,13 +68,19 @@ CUresult tandem_start(uintptr_t init, uintptr_t get_version, int min, int *versi
 }
 
 CUresult tandem_launch(uintptr_t table, CUcontext ctx, CUfunction f, const uint32_t *d, uint32_t shared,
-		CUstream s, int cooperative, void *buf, const tandem_span *spans, size_t n) {
+		CUstream s, int how, void *buf, const tandem_span *spans, size_t n) {
 	void *params[MAX_ARGS];
 	if (n > MAX_ARGS)
 		return INVALID_VALUE;
 	for (size_t i = 0; i < n; i++)
 		params[i] = (char *)buf + spans[i].offset;
-	if (cooperative)
+	if ((how & TANDEM_OVERLAP) && ADDRESS(cuLaunchKernelEx)) {
+		CUlaunchAttribute a[2] = {{.id = 6, .value.on = 1}, {.id = 2, .value.on = 1}};
+		CUlaunchConfig c = {{d[0], d[1], d[2]}, {d[3], d[4], d[5]}, shared, s, a, how & TANDEM_COOPERATIVE ? 2 : 1};
+		CUresult set = call_cuCtxSetCurrent(table, ctx);
+		return set ? -set : call_cuLaunchKernelEx(table, &c, f, params, NULL);
+	}
+	if (how & TANDEM_COOPERATIVE)
 		return call_cuLaunchCooperativeKernel(table, ctx, f, d[0], d[1], d[2], d[3], d[4], d[5], shared, s, params);
 	return call_cuLaunchKernel(table, ctx, f, d[0], d[1], d[2], d[3], d[4], d[5], shared, s, params, NULL);
 }

@@ -26,6 +26,7 @@ import "C"
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/tandem/api/gpu"
@@ -41,6 +42,8 @@ type stream struct {
 	mu        sync.Mutex
 	s         C.CUstream // 0 once destroyed
 	capturing bool       // by BeginCapture of this stream
+	// overlaps is set while the last thing queued is a launch with Overlap.
+	overlaps atomic.Bool
 }
 
 const streamNonBlocking = 1
@@ -62,11 +65,12 @@ func (c *primary) NewStream(o gpu.StreamOptions) (gpu.Stream, error) {
 	return s, nil
 }
 
-// live gives the handle, or why there is none.
+// live gives the handle, to queue something, or why there is none.
 func (s *stream) live(call string) (C.CUstream, error) {
 	if s == nil || s.s == 0 {
 		return 0, gpu.Refuse(call, gpu.ErrClosed, "the stream was destroyed")
 	}
+	s.overlaps.Store(false)
 	return s.s, s.c.usable(call)
 }
 

@@ -24,7 +24,7 @@ struct page {
 	uint32_t calls, fail_at, fail_times, fail_code; // the fail_at-th call and those after it
 	uint32_t violations, multicast_calls, blocked, unloaded;
 	uint32_t live[KINDS];
-	uint32_t launches, cooperative, grid[3], block[3], shared, params;
+	uint32_t launches, cooperative, overlaps, grid[3], block[3], shared, params;
 	uint8_t param[1024];
 	char failed[64], complaint[128];
 	uint32_t waiting; // calls that are blocked
@@ -290,6 +290,26 @@ CUresult cuLaunchCooperativeKernel(uintptr_t f, unsigned a, unsigned b, unsigned
 	BOUND;
 	LEAVE(launch(__func__, f, (unsigned[]){a, b, c, x, y, z}, shared, s, params, 1));
 }
+// Of CUlaunchConfig: grid, block, shared memory, stream, attributes, their number.
+// An attribute is 72 bytes: a number, 4 bytes of nothing, and a value.
+#ifndef WITHOUT_LAUNCH_EX
+CUresult cuLaunchKernelEx(const unsigned *c, uintptr_t f, void **params, void **extra) {
+	BOUND;
+	uintptr_t s, attributes;
+	uint32_t coop = 0;
+	memcpy(&s, c + 8, sizeof s), memcpy(&attributes, c + 10, sizeof attributes);
+	for (unsigned i = 0; i < c[12]; i++) {
+		const int *a = (const int *)(attributes + 72 * i);
+		if ((a[0] != 2 && a[0] != 6) || a[2] != 1)
+			complain(__func__, "other attributes");
+		coop |= a[0] == 2;
+		page->overlaps += a[0] == 6;
+	}
+	if (extra)
+		complain(__func__, "extra is set");
+	LEAVE(launch(__func__, f, c, c[6], s, params, coop));
+}
+#endif
 
 CUresult cuGraphInstantiateWithFlags(uintptr_t *x, uintptr_t g, u64 flags) { (void)flags; BOUND; if (!use(__func__, g, GRAPH, 1)) LEAVE(400); *x = (uintptr_t)make(EXEC, current); LEAVE(0); }
 CUresult cuGraphUpload(uintptr_t x, uintptr_t s) { BOUND; LEAVE(use(__func__, x, EXEC, 0) ? queue(__func__, s) : 400); }
