@@ -164,7 +164,12 @@ func (r *Report) writeCounts(t *textWriter) {
 	}
 	line("unwritten", true, func(k *RankReport) *int64 { return k.Unwritten })
 	line("unreduced", false, func(k *RankReport) *int64 { return k.Unreduced })
-	line("not faithful", false, func(k *RankReport) *int64 { return &k.NotFaithful })
+	line("not faithful", false, func(k *RankReport) *int64 {
+		if k.FNV1a64 == nil { // after a fault there is nothing to judge
+			return nil
+		}
+		return &k.NotFaithful
+	})
 	line("guard bytes hit", false, func(k *RankReport) *int64 { return &k.GuardHits })
 	line("source bytes", false, func(k *RankReport) *int64 { return &k.SourceChanged })
 	if a := r.RankAgreement; a != nil {

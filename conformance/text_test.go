@@ -93,6 +93,8 @@ func TestTextOfAFault(t *testing.T) {
 	f := &fake{fault: &api.Fault{Kind: api.FaultMisaligned, Rank: 1, CTA: 4, Detail: "a store of 4 bytes at 0x2"}}
 	c := allReduce(api.F32, 2, 3)
 	c.InPlace = api.InPlaceOwn
+	faulted := string(text(t, run(t, &Runner{}, f.side(), (&fake{scheme: num.Scheme{Order: num.Balanced}}).side(), allReduce(api.BF16, 4, 640))))
+	require.Contains(t, faulted, "not faithful    left not known, right", "nobody judged what a fault left")
 	golden(t, "fault.txt", text(t, run(t, &Runner{Environment: map[string]string{"driver": "x"}}, f.side(), (&fake{}).side(), c)))
 }
 

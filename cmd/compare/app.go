@@ -128,17 +128,34 @@ func (a *app) parse(args []string) (cmd command, err error) {
 			err = errHelp
 		}
 	}()
-	ctx, err := k.Parse(args)
+	ctx, err := k.Parse(joinNegative(args))
 	if err != nil {
 		return nil, parseError(k, args, err)
 	}
 	return ctx.Selected().Target.Addr().Interface().(command), nil
 }
 
-// argumentExamples shows what a missing argument could be.
+// joinNegative writes --count -1 as --count=-1: a number is no flag, and what is
+// wrong with it is for the flag to say.
+func joinNegative(args []string) []string {
+	var out []string
+	for _, arg := range args {
+		last := len(out) - 1
+		if last >= 0 && len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9' && strings.HasPrefix(out[last], "--") && !strings.Contains(out[last], "=") {
+			out[last] += "=" + arg
+			continue
+		}
+		out = append(out, arg)
+	}
+	return out
+}
+
+// argumentExamples shows what a missing argument could be; one of a command's own
+// has its name before.
 var argumentExamples = map[string]string{
-	"SPEC": "compare explain sim:nvshmem@pr131",
-	"FILE": "compare replay recorded.jsonl.gz",
+	"SPEC":       "compare explain sim:nvshmem@pr131",
+	"FILE":       "compare replay recorded.jsonl.gz",
+	"merge FILE": "compare merge 1.json 2.json -o all.json",
 }
 
 // parseError adds what would work to what the parser says.
@@ -158,7 +175,14 @@ func parseError(k *kong.Kong, args []string, err error) error {
 	}
 	if name, ok := strings.CutPrefix(err.Error(), `expected "<`); ok {
 		name, _, _ = strings.Cut(name, ">")
-		return fmt.Errorf("%s is missing (as in %s)", name, argumentExamples[name])
+		example := argumentExamples[name]
+		if own, ok := argumentExamples[args[0]+" "+name]; ok {
+			example = own
+		}
+		return fmt.Errorf("%s is missing (as in %s)", name, example)
+	}
+	if flag, ok := strings.CutSuffix(err.Error(), `: expected string value but got "EOL" (<EOL>)`); ok {
+		return fmt.Errorf("%s needs a value, as %s=VALUE (compare --help shows what there is)", flag, flag)
 	}
 	return fmt.Errorf("%w (compare --help shows what there is)", err)
 }

@@ -27,6 +27,13 @@ func TestBadInput(t *testing.T) {
 		{"explain", []string{"SPEC", "sim:nvshmem@pr131"}},
 		{"replay", []string{"FILE"}},
 		{"--contract faithful", []string{`contract "faithful"`, "exact"}},
+		{"--count -1", []string{`count "-1": out of range (0 to 1099511627776)`}},
+		{"run --seed -1", []string{`seed "-1": not a seed`}},
+		{"--in-place -1", []string{`in-place "-1"`}},
+		{"run --count", []string{"--count needs a value, as --count=VALUE"}},
+		{"run --left", []string{"--left needs a value"}},
+		{"merge", []string{"compare merge 1.json 2.json -o all.json"}},
+		{"--left sim:nvls?order=5-6-7", []string{"every rank from 0 on once, as 2-0-1"}},
 		{"--ranks 4 explain sim:nvshmem@pr131", []string{"--ranks"}},
 
 		// Specs.

@@ -114,17 +114,19 @@ func TestSwitchPlansFitTheSchema(t *testing.T) {
 }
 
 func TestProbeRefuses(t *testing.T) {
-	requireRefused(t, compare("probe", "sim:nvls", "--ranks", "2"), "3 to 16")
+	requireRefused(t, compare("probe", "sim:nvls", "--ranks", "2"), "have no order to find", "3 to 16")
+	requireRefused(t, compare("probe", "sim:nvls", "--ranks", "17"), "the square of the ranks", "3 to 16")
 	requireRefused(t, compare("probe", "sim:nvls", "--dtypes", "i32"), "bf16, f16, f32 and f64")
 	requireRefused(t, compare("probe", "sim:nvls", "--dtypes", "x"), "unknown dtype")
 	requireRefused(t, compare("probe", "sim:nvls", "--count", "0x"), "not an integer")
 	requireRefused(t, compare("probe", "sim:nvls", "--count", "0"), "tells nothing")
 	requireRefused(t, compare("probe", "sim:nvls", "--ranks", "0"), "a team has ranks")
 	requireRefused(t, compare("probe", "sim:nothing"), "unknown to sim")
-	requireRefused(t, compare("probe", "sim:nvls?preset=bw_half", "--dtypes", "f32"), "nothing could be probed")
+	requireRefused(t, compare("probe", "sim:nvls?preset=bw_half", "--dtypes", "f32"), "nothing could be probed: sum of f32: preset bw_half is not about f32; min of f32: no")
+	require.Equal(t, 1, strings.Count(compare("probe", "sim:nvls?preset=bw_half", "--dtypes", "f32").stderr, "refuses"), "what refuses is said once")
 	requireRefused(t, compare("probe"), "SPEC is missing")
 	got := compare("probe", "sim:nvls", "--dtypes", "f32", "--format", "json")
 	require.Equal(t, exitHolds, got.code)
 	requireSchema(t, got.stdout)
-	require.Contains(t, got.stdout, "min of f32: sim:nvls refuses", "what the target does not do is listed")
+	require.Contains(t, got.stdout, "min of f32: no multimem.ld_reduce does min of f32", "what the target does not do is listed")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"example.com/tandem/api"
 	"example.com/tandem/api/num"
@@ -51,7 +52,11 @@ func Run(ctx context.Context, t Target, of string, o Options) (*Report, error) {
 		o.Ranks = 4
 	}
 	if o.Ranks < 3 || o.Ranks > MaxRanks {
-		return nil, &api.InvalidError{Field: "ranks", Value: fmt.Sprint(o.Ranks), Reason: "two ranks have no order to find, and many take long", Hint: fmt.Sprintf("3 to %d", MaxRanks)}
+		reason := "fewer than three ranks have no order to find"
+		if o.Ranks > MaxRanks {
+			reason = "what is asked grows with the square of the ranks, and takes too long"
+		}
+		return nil, &api.InvalidError{Field: "ranks", Value: fmt.Sprint(o.Ranks), Reason: reason, Hint: fmt.Sprintf("3 to %d", MaxRanks)}
 	}
 	if o.Count == 0 {
 		o.Count = 32768
@@ -75,7 +80,7 @@ func Run(ctx context.Context, t Target, of string, o Options) (*Report, error) {
 			}
 			cell, err := probe()
 			if errors.Is(err, api.ErrRefused) || errors.Is(err, api.ErrFault) {
-				rep.Refused = append(rep.Refused, fmt.Sprintf("%s of %s: %v", op, d, err))
+				rep.Refused = append(rep.Refused, fmt.Sprintf("%s of %s: %s", op, d, why(err)))
 				continue
 			}
 			if err != nil {
@@ -85,9 +90,18 @@ func Run(ctx context.Context, t Target, of string, o Options) (*Report, error) {
 		}
 	}
 	if len(rep.Cells) == 0 {
-		return rep, &api.Refused{Spec: of, What: "every cell", Reason: "nothing could be probed: " + fmt.Sprint(rep.Refused), Hint: "other dtypes, ranks or count"}
+		return rep, &api.Refused{Spec: of, What: "every cell", Reason: "nothing could be probed: " + strings.Join(rep.Refused, "; "), Hint: "other dtypes, ranks or count"}
 	}
 	return rep, nil
+}
+
+// why is the reason of a refusal without what was asked, which the report says.
+func why(err error) string {
+	var refused *api.Refused
+	if errors.As(err, &refused) {
+		return refused.Reason
+	}
+	return err.Error()
 }
 
 // asker asks for one cell.

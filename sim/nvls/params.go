@@ -55,7 +55,7 @@ func choices() []parameter {
 			choice(func(c *Config, v string) { c.Preset = v }, PresetNames())},
 		{api.Param{Name: "dir", Default: "the preset's", Values: "seeded|rz|rne|away|adversarial|g1", Help: "last rounding of 16-bit sums, for the model to assume: nobody knows the switch's"},
 			func(c *Config, text string) (bool, error) { c.Dir = dirs[text]; return c.Dir != "", nil }},
-		{api.Param{Name: "order", Default: "the preset's", Values: "rank|reverse|perm, or ranks as 2-0-1", Help: "operand order of folds and trees, for the model to assume; perm draws one from seed"},
+		{api.Param{Name: "order", Default: "the preset's", Values: "rank|reverse|perm, or every rank from 0 on once, as 2-0-1", Help: "operand order of folds and trees, for the model to assume; perm draws one from seed"},
 			func(c *Config, text string) (bool, error) { c.Order = Order(text); return validOrder(c.Order), nil }},
 		{api.Param{Name: "seed", Default: "0", Values: "0..2^64-1", Help: "of seeded directions and of order=perm"},
 			func(c *Config, text string) (bool, error) {

@@ -92,7 +92,8 @@ func TestSelect(t *testing.T) {
 	require.Len(t, list, 1)
 	require.Equal(t, "", list[0].Reference, "no reference to itself")
 	require.Equal(t, 6.0, list[0].Rows[0].Us)
-	for says, sel := range map[string]Select{"hw:other": {Spec: "hw:other"}, "the reference": {Reference: "hw:x"}, "no row that was asked for": {Launches: []string{"gap"}}} {
+	for says, sel := range map[string]Select{"hw:other": {Spec: "hw:other"}, "the reference": {Reference: "hw:x"}, "no row that was asked for": {Launches: []string{"gap"}},
+		"it has all_gather eager; all_gather graph; all_reduce eager sum; all_reduce graph sum": {Launches: []string{"egar"}}} {
 		_, err := Load(name, sel)
 		require.ErrorIs(t, err, api.ErrInvalid)
 		require.ErrorContains(t, err, says)

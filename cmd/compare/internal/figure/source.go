@@ -78,6 +78,7 @@ func Load(name string, sel Select) ([]Source, error) {
 	default:
 		return nil, bad(fmt.Sprintf("it is no report: schema %q, kind %q", head.Schema, head.Kind))
 	}
+	there := keys(out)
 	out = slices.DeleteFunc(out, func(s Source) bool {
 		return len(sel.Collectives) > 0 && !slices.Contains(sel.Collectives, s.Collective) ||
 			len(sel.Launches) > 0 && !slices.Contains(sel.Launches, s.Launch)
@@ -89,7 +90,8 @@ func Load(name string, sel Select) ([]Source, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, bad("it has no row that was asked for")
+		slices.Sort(there)
+		return nil, bad(fmt.Sprintf("it has no row that was asked for, of the collective and launch that --collective and --launch name; it has %s", cmp.Or(strings.Join(there, "; "), "none at all")))
 	}
 	slices.SortFunc(out, func(a, b Source) int { return cmp.Compare(a.key(), b.key()) })
 	return out, nil
