@@ -3,6 +3,7 @@ package accept
 import (
 	"fmt"
 	"maps"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -66,8 +67,11 @@ func cascadePrograms() (out []program) {
 		calls = append(calls, programmed{"cascade_reduce", a})
 		out = append(out, program{"one call", calls[len(calls)-1:]})
 	}
+	// Next to one through the switch, the ways by peers are alike.
 	for i := range calls {
-		out = append(out, program{"two calls", []programmed{calls[0], calls[i]}}, program{"two calls", []programmed{calls[i], calls[0]}})
+		if i < 1 || i == 3 || os.Getenv("TANDEM_EXHAUSTIVE") != "" {
+			out = append(out, program{"two calls", []programmed{calls[0], calls[i]}}, program{"two calls", []programmed{calls[i], calls[0]}})
+		}
 	}
 	return out
 }
