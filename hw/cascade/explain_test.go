@@ -123,6 +123,15 @@ func TestPlanFigures(t *testing.T) {
 		require.Equal(t, c.alg, p.Kernels[0].CTAs[0].Algorithm, c.version)
 		require.Equal(t, api.Cost{Launches: 1, Words: c.words, Rounds: c.rounds}, p.Cost, c.version)
 	}
+	for n, alg := range map[int64]string{12: twoShot, 10: exchange} {
+		call.Count = n // six elements a rank, and five, which the pull request keeps off
+		p, err := planned(t, "hw:cascade@pr131?reduce_algo=3", call)
+		require.NoError(t, err)
+		require.Equal(t, alg, p.Kernels[0].CTAs[0].Algorithm)
+		p, err = planned(t, "hw:cascade@2dca770?reduce_algo=3", call)
+		require.NoError(t, err)
+		require.Equal(t, twoShot, p.Kernels[0].CTAs[0].Algorithm)
+	}
 	for says, spoil := range map[string]func(*api.Call){
 		"no sums of fp8": func(c *api.Call) { c.DType = api.E4M3 },
 		"1 to 72 ranks":  func(c *api.Call) { c.Ranks = 73 },
