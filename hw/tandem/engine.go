@@ -114,6 +114,9 @@ func (e *Engine) bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr, p pl
 	if call.InPlace != api.OutOfPlace {
 		flags |= flagInPlace
 	}
+	if p.overlap {
+		flags |= flagOverlap
+	}
 	faultRank, faultStep, faultCycles := ^uint32(0), uint32(0), uint64(0)
 	if f := e.fault; f != nil {
 		faultRank, faultStep, faultCycles = uint32(f.Rank), uint32(f.Step), e.on.Cycles(f.Delay)
@@ -130,7 +133,7 @@ func (e *Engine) bind(call *api.Call, mem []host.Buffers, tables []gpu.Ptr, p pl
 		a := new(gpu.Args).Ptr(e.table(i)).Ptr(tables[i]).Uint64(e.generation).Uint64(e.hash(call)).Uint64(faultCycles)
 		a.Uint32(p.collective).Uint32(p.path).Uint32(uint32(p.blocks)).Uint32(uint32(call.Lanes())).Uint32(uint32(call.Root)).Uint32(flags)
 		a.Uint32(faultRank).Uint32(faultStep).Struct(e.nears[i], 8).Struct(inline, 8).Struct(e.teams[i], 8)
-		step[i] = gpu.Launch{Function: e.functions[i][k], Grid: gpu.Dim3{X: uint32(p.blocks * len(e.on.Local[i]))}, Block: gpu.Dim3{X: threads}, Cooperative: true, Args: a, Ranks: e.on.Local[i]}
+		step[i] = gpu.Launch{Function: e.functions[i][k], Grid: gpu.Dim3{X: uint32(p.blocks * len(e.on.Local[i]))}, Block: gpu.Dim3{X: threads}, Cooperative: true, Overlap: p.overlap, Args: a, Ranks: e.on.Local[i]}
 	}
 	return step
 }

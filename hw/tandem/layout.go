@@ -120,4 +120,5 @@ const (
 const (
 	flagInPlace = 1
 	flagDiffers = 2
+	flagOverlap = 4
 )

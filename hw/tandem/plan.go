@@ -11,6 +11,7 @@ type plan struct {
 	path       uint32
 	blocks     int
 	kernel     kernel
+	overlap    bool // the next call may begin while this one runs
 }
 
 // kernel is an entry of the module.
@@ -30,6 +31,9 @@ const (
 )
 
 var kernelNames = [kernelCount]string{"tandem_reduce", "tandem_copy", "tandem_push2", "tandem_push", "tandem_pull2", "tandem_pull", "tandem_spread", "tandem_push2_faults", "tandem_push_faults"}
+
+// overlaps reports whether a kernel may begin before the one before it has ended.
+func (k kernel) overlaps() bool { return k == push2Kernel || k == pushKernel }
 
 // general reports whether a kernel takes calls of all kinds. These need so many
 // registers that they are launched with fewer blocks.
@@ -184,6 +188,8 @@ func (c *config) plan(call *api.Call, most int) plan {
 	if c.blocks > 0 {
 		p.blocks = min(c.blocks, most)
 	}
+	// Two calls of a team at once take no more room than one may.
+	p.overlap = p.kernel.overlaps() && 2*p.blocks <= most
 	return p
 }
 

@@ -66,6 +66,7 @@ func Check(ptx []byte) []Problem {
 		}
 		problems = append(problems, k.order()...)
 		problems = append(problems, k.aliases()...)
+		problems = append(problems, k.overlap()...)
 	}
 	if len(kernels) == 0 {
 		problems = append(problems, Problem{1, "there is no kernel"})

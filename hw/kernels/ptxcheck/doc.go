@@ -3,7 +3,9 @@
 // type, nothing goes past the coherent caches or onto a stack, flags have an
 // order and system scope, flagged lines are two 64-bit halves, and on every path
 // a fence stands before a flag is raised and after one was awaited, and an alias
-// fence with it where the kernel has multicast addresses.
+// fence with it where the kernel has multicast addresses. A kernel that may begin
+// before the one before it on its stream has ended waits for that before it touches
+// memory.
 //
 // Flags are found by a mark in the text, //@release or //@acquire, which the
 // kernels' asm carries.

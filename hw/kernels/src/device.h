@@ -36,6 +36,12 @@ FN u32 threads() { u32 v; asm volatile("mov.u32 %0, %%ntid.x;" : "=r"(v)); retur
 FN u32 blockOfGrid() { u32 v; asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(v)); return v; }
 FN u64 clockNow() { u64 v; asm volatile("mov.u64 %0, %%clock64;" : "=l"(v) : : "memory"); return v; }
 
+// A launch with Overlap begins while the one before it on the stream still runs,
+// from where all blocks of that one have come to letNext; it ends, and all it has
+// written is there, where awaitLast returns. Elsewhere neither does anything.
+FN void awaitLast() { asm volatile("griddepcontrol.wait;" : : : "memory"); }
+FN void letNext() { asm volatile("griddepcontrol.launch_dependents;" : : : "memory"); }
+
 // syncOr is a barrier of the block; it tells all threads whether any came with
 // bad set. Warps come to it whole, as compute-sanitizer wants it.
 FN u32 syncOr(u32 bad) {

@@ -78,5 +78,6 @@ struct Team {
 // Type is log2 of the size of an element | Kind << 8; Kind is for reductions.
 enum { TypeKind = 8 };
 
-// With FlagDiffers the rank that a fault is injected into makes another call.
-enum { FlagInPlace = 1, FlagDiffers = 2 };
+// With FlagDiffers the rank that a fault is injected into makes another call. With
+// FlagOverlap the next call may begin while this one runs.
+enum { FlagInPlace = 1, FlagDiffers = 2, FlagOverlap = 4 };

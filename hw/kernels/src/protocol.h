@@ -106,11 +106,9 @@ FN bool inject(Call &c, u32 step) {
 // headerAt is where a peer's page has the header of a sender.
 FN u64 headerAt(const Call &c, u64 page, u32 sender) { return page + PageHeaders + (c.half * Peers + sender) * 16; }
 
-// look begins the entry of a call: it finds out who this block is, and asks for
-// the words of its page. W is the size of the team, or the largest that a kernel is
-// for, or 0. It is false where the table is another team's.
-struct Found { u64 generation; u32 gone; };
-template <u32 W> FN bool look(Call &c, u64 generation, Found &found) {
+// who finds out who this block is. W is the size of the team, or the largest that a
+// kernel is for, or 0. It is false where the table is another team's.
+template <u32 W> FN bool who(Call &c, u64 generation) {
 	c.world = W == 2 ? 2 : c.near->world;
 	u32 group = 0;
 	c.block = blockOfGrid();
@@ -132,14 +130,20 @@ template <u32 W> FN bool look(Call &c, u64 generation, Found &found) {
 		c.report = reportOf(c, c.rank);
 	} else if (RARE(group)) {
 		c.rank = c.team->local[group];
-		c.page = pageOf(c, c.rank);
-		c.box = boxOf(c, c.rank);
-		c.report = reportOf(c, c.rank);
+		c.page = c.team->pages[c.rank];
+		c.box = c.team->boxes[c.rank];
+		c.report = c.team->reports[c.rank];
 		if (W == 2) {
-			c.nextPage = pageOf(c, 1 - c.rank);
-			c.nextBox = boxOf(c, 1 - c.rank);
+			c.nextPage = c.team->pages[1 - c.rank];
+			c.nextBox = c.team->boxes[1 - c.rank];
 		}
 	}
+	return true;
+}
+
+// Found is what the page says of the team; ask asks for it, and for the epoch.
+struct Found { u64 generation; u32 gone; };
+FN void ask(Call &c, Found &found) {
 	loadPair(c.page + PageGeneration, found.generation, c.epoch);
 	found.gone = loadWord(c.page + PageAbort);
 	c.flag = (u32)c.epoch;
@@ -150,6 +154,32 @@ template <u32 W> FN bool look(Call &c, u64 generation, Found &found) {
 	c.peer = c.rank;
 	c.other = 0;
 	c.barrier = 0;
+}
+
+// look begins the entry of a call.
+template <u32 W> FN bool look(Call &c, u64 generation, Found &found) {
+	if (!who<W>(c, generation)) return false;
+	ask(c, found);
+	return true;
+}
+
+// lookOver is look in kernels that are launched with Overlap. Whether the team is
+// still there can be seen before the call before this one has ended, since that is
+// never taken back. Where alive is false the buffers of the call may be gone.
+// Without FlagOverlap, as in large grids, nothing is asked twice.
+template <u32 W> FN bool lookOver(Call &c, u64 generation, u32 flags, Found &found, bool &alive) {
+	if (!who<W>(c, generation)) return false;
+	bool over = flags & FlagOverlap;
+	Found before = {0, 0};
+	if (over) {
+		before.generation = loadWord64(c.page + PageGeneration);
+		before.gone = loadWord(c.page + PageAbort);
+	}
+	awaitLast();
+	if (over) letNext();
+	ask(c, found);
+	if (!over) before = found;
+	alive = before.generation == generation && !before.gone;
 	return true;
 }
 
@@ -161,13 +191,12 @@ template <bool Faults> FN bool opens(Call &c, bool ours) {
 	return true;
 }
 
-// open ends the entry, and sends every peer, itself included unless they are two,
-// what this call is:
+// announce sends every peer, itself included unless they are two, what this call is:
 // for p := range world { headers[p][half][rank] = hash, flagged }
-// It is false in a block that has no business here: the team is poisoned or of
-// another generation. Where the call orders memory by its headers, the fence
-// before them waits together with the loads.
-template <bool Order, bool Faults, u32 W> FN bool open(Call &c, u64 generation, const Found &found) {
+// and claims the rank. It is false where the page is of another generation. Where
+// the call orders memory by its headers, the fence before them waits together with
+// the loads.
+template <bool Order, bool Faults, u32 W> FN bool announce(Call &c, u64 generation, const Found &found) {
 	if (c.block == 0 && thread() < (W == 2 ? 1 : c.world)) {
 		if (Order) fenceSystem();
 		if (!opens<Faults>(c, found.generation == generation)) return false;
@@ -176,9 +205,17 @@ template <bool Order, bool Faults, u32 W> FN bool open(Call &c, u64 generation, 
 		if (!Order && !found.gone) sendHeader(a, c.hash, c.flag);
 	} else if (!opens<Faults>(c, found.generation == generation)) return false;
 	c.claim = 0;
-	if (RARE(syncOr(found.gone))) return false;
-	if (c.block == 0 && thread() == threads() - 1) c.claim = swapWord(c.page + PageOwner, 1);
+	if (c.block == 0 && thread() == threads() - 1 && !found.gone) c.claim = swapWord(c.page + PageOwner, 1);
 	return true;
+}
+
+// enter ends the entry. It is false in a block that has no business here: the team
+// is poisoned.
+FN bool enter(const Found &found) { return !RARE(syncOr(found.gone)); }
+
+// open is both, where nothing else is sent before the block is known to enter.
+template <bool Order, bool Faults, u32 W> FN bool open(Call &c, u64 generation, const Found &found) {
+	return announce<Order, Faults, W>(c, generation, found) && enter(found);
 }
 
 // settleClaim gives up where another call of this rank was found to run. One

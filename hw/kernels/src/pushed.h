@@ -121,15 +121,17 @@ template <u32 W, class Word> FN Line pushUnits(const Call &c, Unit y, u32 world,
 
 // pushPair is pushCall for the commonest calls: two ranks, one lane, and no more
 // than a unit for each thread. It goes straight through. The source is read while
-// the words of the page are on their way.
+// the words of the page are on their way, and sent before the block meets: of a
+// poisoned team peers get lines that nobody reads.
 template <bool Faults, class Word>
-FN void pushPair(Call &c, u64 generation, u32 collective, u32 root, bool tight, Word word) {
+FN void pushPair(Call &c, u64 generation, u32 collective, u32 root, u32 flags, Word word) {
 	auto at = [&](u32 step) { return !Faults || inject(c, step); };
 	Unit y;
 	y.type = word(1);
 	y.bytes = word(0) << sizeLog(y.type);
 	Found found;
-	if (!look<2>(c, generation, found)) return;
+	bool tight = flags & FlagInPlace, alive;
+	if (!lookOver<2>(c, generation, flags, found, alive)) return;
 	bool reduces = collective <= ReduceScatter, each = collective == ReduceScatter || collective == AllToAll, cast = collective == Broadcast;
 	bool sends = !cast || root == c.rank, other = c.rank == 0;
 	u64 at16 = 16 * ((u64)c.block * threads() + thread()), mine = each ? c.rank : 0, slot = slotUnits(c);
@@ -140,16 +142,15 @@ FN void pushPair(Call &c, u64 generation, u32 collective, u32 root, bool tight, 
 	y.size = y.bytes - at16 < 16 ? (u32)(y.bytes - at16) : 16;
 	u64 unit = at16 / 16, to = lineAt(c, c.nextBox, slot, c.rank, unit), from = lineAt(c, c.box, slot, 1 - c.rank, unit);
 	Line own = zeroLine(), out = zeroLine(), there[1] = {zeroLine()};
-	if (busy && sends) {
+	if (busy && sends && alive) {
 		out = take(y, each ? 1 - c.rank : 0, tight);
 		own = out;
 	}
 	later(found.generation);
-	if (!open<false, Faults, 2>(c, generation, found) || !at(StepHeader)) return;
-	if (busy && sends) {
-		sendUnit(to, out, c.flag);
-		if (each) own = take(y, mine, tight);
-	}
+	if (!announce<false, Faults, 2>(c, generation, found) || !at(StepHeader)) return;
+	if (busy && sends && !found.gone) sendUnit(to, out, c.flag);
+	if (!enter(found)) return;
+	if (busy && sends && each) own = take(y, mine, tight);
 	if (stamping(c)) stamp(c, slot, sends ? (y.bytes + 15) / 16 : 0);
 	if (!at(StepPushed)) return;
 	collect<1>(c, gets, from, slot, there, thread() == HeaderWarp, 1 - c.rank, false);
@@ -175,14 +176,15 @@ FN void pushPair(Call &c, u64 generation, u32 collective, u32 root, bool tight, 
 // for u { store what the lines of all ranks make }
 // No output is stored before all headers agree, and no call ends before.
 template <u32 W, bool Faults, class Word>
-FN void pushCall(Call &c, u64 generation, u32 lanes, u32 collective, u32 root, bool tight, Word word) {
+FN void pushCall(Call &c, u64 generation, u32 lanes, u32 collective, u32 root, u32 flags, Word word) {
 	auto at = [&](u32 step) { return !Faults || inject(c, step); };
 	const u32 world = W == 2 ? 2 : c.near->world;
 	u64 total = 0;
 #pragma unroll 1
 	for (u32 i = 0; i < lanes; i++) total += ((word(i * (2 + 2 * world)) << sizeLog(word(i * (2 + 2 * world) + 1))) + 15) / 16;
 	Found found;
-	if (!look<W>(c, generation, found)) return;
+	bool tight = flags & FlagInPlace, alive; // by then the page has said so itself
+	if (!lookOver<W>(c, generation, flags, found, alive)) return;
 	bool reduces = collective <= ReduceScatter, each = collective == ReduceScatter || collective == AllToAll, cast = collective == Broadcast;
 	u64 slot = slotUnits(c), stride = (u64)c.blocks * threads();
 	u64 start = (u64)c.block * threads() + thread(), mine = each ? c.rank : 0; // the own block that stays here
@@ -191,8 +193,9 @@ FN void pushCall(Call &c, u64 generation, u32 lanes, u32 collective, u32 root, b
 	bool sends = !cast || root == c.rank;
 	Unit y = start < total ? unitOf(c, world, start, word) : Unit{};
 	later(found.generation);
-	if (!open<false, Faults, W>(c, generation, found) || !at(StepHeader)) return;
-	Line own = pushUnits<W>(c, y, world, sends ? total : 0, stride, each, tight, word);
+	if (!announce<false, Faults, W>(c, generation, found) || !at(StepHeader)) return;
+	Line own = pushUnits<W>(c, y, world, sends && !found.gone ? total : 0, stride, each, tight, word);
+	if (!enter(found)) return;
 	if (stamping(c)) stamp(c, slot, sends ? total : 0);
 	if (!at(StepPushed)) return;
 	bool once = total <= stride, agreed = false;

@@ -34,10 +34,10 @@
 	(void)words, (void)path;                                                                \
 	auto word = [&](u32 i) -> u64 { return inl.w[i]; };                                     \
 	if constexpr (W == 2) if (lanes == 1 && word(0) << sizeLog(word(1)) <= 16ull * threads() * blocks) { \
-		pushPair<FAULTS>(c, generation, collective, root, (flags & FlagInPlace) != 0, word); \
+		pushPair<FAULTS>(c, generation, collective, root, flags, word); \
 		return;                                                                             \
 	}                                                                                       \
-	pushCall<W, FAULTS>(c, generation, lanes, collective, root, (flags & FlagInPlace) != 0, word);
+	pushCall<W, FAULTS>(c, generation, lanes, collective, root, flags, word);
 
 // tandem_push2 and tandem_push do small calls of all collectives, over two ranks
 // and over up to eight. Those in which a fault is injected have kernels of their
