@@ -193,9 +193,8 @@ template <bool Faults> FN bool opens(Call &c, bool ours) {
 
 // announce sends every peer, itself included unless they are two, what this call is:
 // for p := range world { headers[p][half][rank] = hash, flagged }
-// and claims the rank. It is false where the page is of another generation. Where
-// the call orders memory by its headers, the fence before them waits together with
-// the loads.
+// It is false where the page is of another generation. Where the call orders memory
+// by its headers, the fence before them waits together with the loads.
 template <bool Order, bool Faults, u32 W> FN bool announce(Call &c, u64 generation, const Found &found) {
 	if (c.block == 0 && thread() < (W == 2 ? 1 : c.world)) {
 		if (Order) fenceSystem();
@@ -204,18 +203,24 @@ template <bool Order, bool Faults, u32 W> FN bool announce(Call &c, u64 generati
 		if (Order && !found.gone) releaseHeader(a, c.hash, c.flag);
 		if (!Order && !found.gone) sendHeader(a, c.hash, c.flag);
 	} else if (!opens<Faults>(c, found.generation == generation)) return false;
+	return true;
+}
+
+// claim claims the rank, for settleClaim. A poisoned team stays as it is.
+FN void claim(Call &c, const Found &found) {
 	c.claim = 0;
 	if (c.block == 0 && thread() == threads() - 1 && !found.gone) c.claim = swapWord(c.page + PageOwner, 1);
-	return true;
 }
 
 // enter ends the entry. It is false in a block that has no business here: the team
 // is poisoned.
 FN bool enter(const Found &found) { return !RARE(syncOr(found.gone)); }
 
-// open is both, where nothing else is sent before the block is known to enter.
+// open is all three, where nothing else is sent before the block is known to enter.
 template <bool Order, bool Faults, u32 W> FN bool open(Call &c, u64 generation, const Found &found) {
-	return announce<Order, Faults, W>(c, generation, found) && enter(found);
+	if (!announce<Order, Faults, W>(c, generation, found) || !enter(found)) return false;
+	claim(c, found);
+	return true;
 }
 
 // settleClaim gives up where another call of this rank was found to run. One

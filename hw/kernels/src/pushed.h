@@ -147,9 +147,12 @@ FN void pushPair(Call &c, u64 generation, u32 collective, u32 root, u32 flags, W
 		own = out;
 	}
 	later(found.generation);
-	if (!announce<false, Faults, 2>(c, generation, found) || !at(StepHeader)) return;
+	if (!announce<false, Faults, 2>(c, generation, found)) return;
+	if (Faults) claim(c, found); // a call held up here is one that runs
+	if (!at(StepHeader)) return;
 	if (busy && sends && !found.gone) sendUnit(to, out, c.flag);
 	if (!enter(found)) return;
+	if (!Faults) claim(c, found);
 	if (busy && sends && each) own = take(y, mine, tight);
 	if (stamping(c)) stamp(c, slot, sends ? (y.bytes + 15) / 16 : 0);
 	if (!at(StepPushed)) return;
@@ -193,9 +196,8 @@ FN void pushCall(Call &c, u64 generation, u32 lanes, u32 collective, u32 root, u
 	bool sends = !cast || root == c.rank;
 	Unit y = start < total ? unitOf(c, world, start, word) : Unit{};
 	later(found.generation);
-	if (!announce<false, Faults, W>(c, generation, found) || !at(StepHeader)) return;
-	Line own = pushUnits<W>(c, y, world, sends && !found.gone ? total : 0, stride, each, tight, word);
-	if (!enter(found)) return;
+	if (!open<false, Faults, W>(c, generation, found) || !at(StepHeader)) return;
+	Line own = pushUnits<W>(c, y, world, sends ? total : 0, stride, each, tight, word);
 	if (stamping(c)) stamp(c, slot, sends ? total : 0);
 	if (!at(StepPushed)) return;
 	bool once = total <= stride, agreed = false;
