@@ -138,6 +138,10 @@ func (r *runs) start(ctx context.Context, team api.Team, call *api.Call, im *ima
 		// and what it could still write to is not used again.
 		r.forget()
 		closeErr := r.drop(context.WithoutCancel(ctx), teamKey{call.Ranks, call.Team})
+		if stopped := context.Cause(ctx); stopped != nil && obs.fault != nil && obs.fault.Kind == api.FaultAborted {
+			// It is the caller who stopped, which says nothing of the backend.
+			obs.fault, err = nil, errors.Join(stopped, err)
+		}
 		if obs.fault == nil {
 			return nil, errors.Join(err, closeErr)
 		}
