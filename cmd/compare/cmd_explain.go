@@ -15,7 +15,7 @@ type explainCmd struct {
 }
 
 func (c *explainCmd) do(a *app) (int, error) {
-	if err := c.check(); err != nil {
+	if err := c.check(reportFormats...); err != nil {
 		return 0, err
 	}
 	call, err := c.call()

@@ -36,7 +36,7 @@ type fileReplay struct {
 }
 
 func (c *replayCmd) do(a *app) (int, error) {
-	if err := c.check(); err != nil {
+	if err := c.check(verdictFormats...); err != nil {
 		return 0, err
 	}
 	runner := conformance.Runner{}

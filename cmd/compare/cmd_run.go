@@ -34,7 +34,7 @@ func (f *memoryFlags) bytes() (int64, error) {
 }
 
 func (c *runCmd) do(a *app) (int, error) {
-	if err := c.check(); err != nil {
+	if err := c.check(verdictFormats...); err != nil {
 		return 0, err
 	}
 	if c.Contract != "" && c.Contract != "exact" {

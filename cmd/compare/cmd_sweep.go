@@ -52,7 +52,7 @@ type sweepRun struct {
 }
 
 func (c *sweepCmd) do(a *app) (int, error) {
-	if err := c.check(); err != nil {
+	if err := c.check(verdictFormats...); err != nil {
 		return 0, err
 	}
 	known, err := c.known()

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"example.com/tandem/api"
@@ -16,15 +18,24 @@ import (
 
 // outputFlags are the OUTPUT flags.
 type outputFlags struct {
-	Format  string `group:"Output:" default:"text" help:"text or json."`
+	Format  string `group:"Output:" default:"text" help:"text or json; html for run, sweep, replay and explain, and junit for the first three."`
 	Output  string `group:"Output:" short:"o" placeholder:"FILE" help:"Write there instead of to standard output."`
 	NoColor bool   `group:"Output:" help:"No colours; also NO_COLOR and a pipe."`
 }
 
+// Formats that a command has beside text and json: reports are pages too, and
+// those with a verdict are what build systems read.
+var (
+	reportFormats  = []string{"html"}
+	verdictFormats = []string{"html", "junit"}
+)
+
 // check refuses an unknown format before any work is done.
-func (o *outputFlags) check() error {
-	if o.Format != "text" && o.Format != "json" {
-		return &api.InvalidError{Field: "format", Value: o.Format, Reason: "unknown", Hint: "known are text and json"}
+func (o *outputFlags) check(more ...string) error {
+	known := append([]string{"text", "json"}, more...)
+	if !slices.Contains(known, o.Format) {
+		last := len(known) - 1
+		return &api.InvalidError{Field: "format", Value: o.Format, Reason: "unknown", Hint: "known are " + strings.Join(known[:last], ", ") + " and " + known[last]}
 	}
 	return nil
 }
@@ -44,6 +55,18 @@ func (a *app) emit(o *outputFlags, text func(term.Style) string, value any) erro
 			return fmt.Errorf("cannot write the result as JSON: %w", err)
 		}
 		out = append(b, '\n')
+	case "html":
+		out = []byte(htmlPage(text(term.Coloured(true))))
+	case "junit":
+		cases, ok := junitOf(value)
+		if !ok {
+			return &api.InvalidError{Field: "format", Value: o.Format, Reason: "the result has no verdict", Hint: "text or json"}
+		}
+		xml, err := junit(cases)
+		if err != nil {
+			return fmt.Errorf("cannot write the result as XML: %w", err)
+		}
+		out = []byte(xml)
 	default:
 		out = []byte(text(a.style(o)))
 	}
