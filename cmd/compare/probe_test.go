@@ -58,6 +58,7 @@ func TestProbeRecoversReducers(t *testing.T) {
 		{"sim:nvls?fabric=custom&kind=window&granule=8&result_bits=30&term_bits=40&final=rna&ftz_out=on", "f32", "4", probe.Model{Kind: "window", Granule: 8, TermBits: 40, ResultBits: 30, Final: "rna", FTZOut: true}, "exact: window"},
 		{"sim:nvls?fabric=custom&kind=fold&acc=f32&step=rz&order=1-2-0&final=odd&keep_neg_zero=on", "bf16", "3", probe.Model{Kind: "fold", Acc: "f32", Step: "rz", Order: "1-2-0", Final: "odd", KeepNeg0: true}, "exact: fold in f32, rz a step"},
 		{"sim:tandem", "bf16", "8", probe.Model{Kind: "tree", Acc: "same", Step: "rne", Order: "0-1-2-3-4-5-6-7", Final: "rne", KeepNeg0: true}, "exact: tree in same"},
+		{"sim:tandem", "f64", "8", probe.Model{Kind: "tree", Acc: "same", Step: "rne", Order: "0-1-2-3-4-5-6-7", Final: "rne", KeepNeg0: true, KeepNaN: true}, "exact: tree in same"},
 		{"sim:tandem-nvls?seed=4", "f16", "5", probe.Model{Kind: "window", Granule: 16, ResultBits: 38, Final: "seeded"}, "faithful, direction not a function of the inputs"},
 		{"sim:nvshmem@pr131?dir=rz", "bf16", "4", probe.Model{Kind: "window", Granule: 16, ResultBits: 38, Final: "rz"}, "exact: window"},
 		{"sim:tandem?mode=f32", "bf16", "6", probe.Model{Kind: "tree", Acc: "f32", Step: "rne", Order: "0-1-2-3-4-5", Final: "rne", KeepNeg0: true}, "exact: tree in f32"},

@@ -24,6 +24,7 @@ type Model struct {
 	FTZIn      bool   `json:"ftz_in,omitempty"`
 	FTZOut     bool   `json:"ftz_out,omitempty"`
 	KeepNeg0   bool   `json:"keep_neg_zero,omitempty"`
+	KeepNaN    bool   `json:"keep_nan,omitempty"`
 	Overflow   string `json:"overflow,omitempty"`
 	PassNaN    bool   `json:"minmax_propagate_nan,omitempty"`
 	MinMaxZero string `json:"minmax_zero,omitempty"`
@@ -213,6 +214,8 @@ func (m *Model) beforeTree(d api.DType, in []uint64) cut {
 	}
 	v := sum(m.tree)
 	switch {
+	case num.IsNaN(acc, v) && m.KeepNaN && acc == d:
+		return cut{special: v, done: true}
 	case num.IsNaN(acc, v):
 		return cut{special: num.CanonicalNaN(d), done: true}
 	case num.IsInf(acc, v):

@@ -14,6 +14,7 @@ type folder struct {
 	step  num.Scheme
 	tree  bool
 	ftzIn bool
+	keep  bool  // NaNs stay as they are
 	order []int // operand i is rank order[i]; nil is rank order
 	vals  []uint64
 	wide  format // of the accumulator
@@ -31,7 +32,7 @@ func (m *Model) accumulator(d num.DType) num.DType {
 }
 
 func (m *Model) folder(r rounder, ranks int) *folder {
-	f := &folder{rounder: r, acc: m.accumulator(r.d), step: num.Scheme{Op: num.Sum}, tree: m.Kind == KindTree, ftzIn: m.FTZIn, order: m.Order.of(ranks, m.Seed)}
+	f := &folder{rounder: r, acc: m.accumulator(r.d), step: num.Scheme{Op: num.Sum}, tree: m.Kind == KindTree, ftzIn: m.FTZIn, keep: m.KeepNaN, order: m.Order.of(ranks, m.Seed)}
 	f.wide = formatOf(f.acc)
 	if m.Step == RZ {
 		f.step.Step = num.TowardZero
@@ -146,6 +147,9 @@ func (f *folder) finish(acc uint64, infinite bool, index int64) uint64 {
 	neg := acc&f.wide.sign != 0
 	switch {
 	case f.wide.isNaN(acc):
+		if f.keep && f.acc == f.d {
+			return acc
+		}
 		return f.nan
 	case f.wide.special(acc):
 		if infinite && f.d != num.E4M3 {

@@ -156,7 +156,7 @@ func TestParse(t *testing.T) {
 		require.ErrorContains(t, err, c.says)
 	}
 	require.Len(t, Params(), 6)
-	require.Len(t, SpaceParams(), 15)
+	require.Len(t, SpaceParams(), 16)
 	require.True(t, Known("dir"))
 	require.False(t, Known("max_ctas"))
 }

@@ -100,6 +100,7 @@ type Model struct {
 	FTZIn      bool       `json:"ftz_in,omitempty"`  // subnormal inputs read 0
 	FTZOut     bool       `json:"ftz_out,omitempty"` // subnormal results become 0
 	KeepNeg0   bool       `json:"keep_neg_zero,omitempty"`
+	KeepNaN    bool       `json:"keep_nan,omitempty"` // of fold and tree in the element type: NaNs as the additions leave them, not canonical
 	Overflow   Overflow   `json:"overflow,omitempty"` // "" is ieee
 	PassNaN    bool       `json:"minmax_propagate_nan,omitempty"`
 	MinMaxZero MinMaxZero `json:"minmax_zero,omitempty"` // "" is ordered

@@ -110,6 +110,7 @@ func spaceParameters() []parameter {
 	flag("ftz_in", func(m *Model) *bool { return &m.FTZIn })
 	flag("ftz_out", func(m *Model) *bool { return &m.FTZOut })
 	flag("keep_neg_zero", func(m *Model) *bool { return &m.KeepNeg0 })
+	flag("keep_nan", func(m *Model) *bool { return &m.KeepNaN })
 	return out
 }
 

@@ -162,7 +162,8 @@ func (c *ProfileCell) check() error {
 	if name := m.meaningless(); name != "" {
 		return fmt.Errorf("%s means nothing where the kind is %s: leave it out", name, m.Kind)
 	}
-	if c.Exact && !m.Determined(d, op) {
+	// A switch that always takes the worse neighbour is a function of its inputs.
+	if c.Exact && m.Final != Adversarial && !m.Determined(d, op) {
 		return fmt.Errorf("it says that it is exact, and by its own model (last rounding %s) no function of the inputs gives the result", m.Final)
 	}
 	return nil
@@ -176,7 +177,7 @@ func (m *Model) meaningless() string {
 		bad  bool
 	}{
 		{"acc", m.Acc != "" && !step}, {"step", m.Step != "" && !step}, {"order", m.Order != "" && !step},
-		{"unordered", m.Unordered && !step},
+		{"unordered", m.Unordered && !step}, {"keep_nan", m.KeepNaN && (!step || m.Acc != AccSame)},
 		{"granule", m.Granule != 0 && !window}, {"term_bits", m.TermBits != 0 && !window}, {"result_bits", m.ResultBits != 0 && !window},
 		{"align_bits", m.AlignBits != 0 && m.Kind != KindAligned},
 	} {

@@ -105,7 +105,7 @@ func (r *Reducer) planSum() {
 		}
 		r.order = m.Order.of(r.ranks, m.Seed)
 	}
-	r.tidy = r.scheme != nil && (!m.KeepNeg0 || r.d == num.F64)
+	r.tidy = r.scheme != nil && (!m.KeepNeg0 || r.d == num.F64 && !m.KeepNaN)
 }
 
 // Model is what the reducer was made with.
@@ -166,7 +166,7 @@ func (r *Reducer) fold(dst []byte, srcs [][]byte) {
 		switch b := num.Load(r.d, dst[i:]); {
 		case b == f.sign && !r.model.KeepNeg0:
 			num.Store(r.d, dst[i:], 0)
-		case f.isNaN(b):
+		case f.isNaN(b) && !r.model.KeepNaN:
 			num.Store(r.d, dst[i:], f.nan)
 		}
 	}
