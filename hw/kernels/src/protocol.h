@@ -163,23 +163,12 @@ template <u32 W> FN bool look(Call &c, u64 generation, Found &found) {
 	return true;
 }
 
-// lookOver is look in kernels that are launched with Overlap. Whether the team is
-// still there can be seen before the call before this one has ended, since that is
-// never taken back. Where alive is false the buffers of the call may be gone.
-// Without FlagOverlap, as in large grids, nothing is asked twice.
-template <u32 W> FN bool lookOver(Call &c, u64 generation, u32 flags, Found &found, bool &alive) {
+// lookOver is look in kernels that are launched with Overlap.
+template <u32 W> FN bool lookOver(Call &c, u64 generation, u32 flags, Found &found) {
 	if (!who<W>(c, generation)) return false;
-	bool over = flags & FlagOverlap;
-	Found before = {0, 0};
-	if (over) {
-		before.generation = loadWord64(c.page + PageGeneration);
-		before.gone = loadWord(c.page + PageAbort);
-	}
 	awaitLast();
-	if (over) letNext();
+	if (flags & FlagOverlap) letNext();
 	ask(c, found);
-	if (!over) before = found;
-	alive = before.generation == generation && !before.gone;
 	return true;
 }
 

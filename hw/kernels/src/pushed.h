@@ -120,9 +120,8 @@ template <u32 W, class Word> FN Line pushUnits(const Call &c, Unit y, u32 world,
 }
 
 // pushPair is pushCall for the commonest calls: two ranks, one lane, and no more
-// than a unit for each thread. It goes straight through. The source is read while
-// the words of the page are on their way, and sent before the block meets: of a
-// poisoned team peers get lines that nobody reads.
+// than a unit for each thread. It goes straight through, and sends before the block
+// meets: of a poisoned team peers get lines that nobody reads.
 template <bool Faults, class Word>
 FN void pushPair(Call &c, u64 generation, u32 collective, u32 root, u32 flags, Word word) {
 	auto at = [&](u32 step) { return !Faults || inject(c, step); };
@@ -130,8 +129,8 @@ FN void pushPair(Call &c, u64 generation, u32 collective, u32 root, u32 flags, W
 	y.type = word(1);
 	y.bytes = word(0) << sizeLog(y.type);
 	Found found;
-	bool tight = flags & FlagInPlace, alive;
-	if (!lookOver<2>(c, generation, flags, found, alive)) return;
+	bool tight = flags & FlagInPlace;
+	if (!lookOver<2>(c, generation, flags, found)) return;
 	bool reduces = collective <= ReduceScatter, each = collective == ReduceScatter || collective == AllToAll, cast = collective == Broadcast;
 	bool sends = !cast || root == c.rank, other = c.rank == 0;
 	u64 at16 = 16 * ((u64)c.block * threads() + thread()), mine = each ? c.rank : 0, slot = slotUnits(c);
@@ -141,16 +140,15 @@ FN void pushPair(Call &c, u64 generation, u32 collective, u32 root, u32 flags, W
 	y.dst = choose(other, word(5), word(4)) + at16;
 	y.size = y.bytes - at16 < 16 ? (u32)(y.bytes - at16) : 16;
 	u64 unit = at16 / 16, to = lineAt(c, c.nextBox, slot, c.rank, unit), from = lineAt(c, c.box, slot, 1 - c.rank, unit);
-	Line own = zeroLine(), out = zeroLine(), there[1] = {zeroLine()};
-	if (busy && sends && alive) {
-		out = take(y, each ? 1 - c.rank : 0, tight);
-		own = out;
-	}
+	Line own = zeroLine(), there[1] = {zeroLine()};
 	later(found.generation);
 	if (!announce<false, Faults, 2>(c, generation, found)) return;
 	if (Faults) claim(c, found); // a call held up here is one that runs
 	if (!at(StepHeader)) return;
-	if (busy && sends && !found.gone) sendUnit(to, out, c.flag);
+	if (busy && sends && !found.gone) {
+		own = take(y, each ? 1 - c.rank : 0, tight);
+		sendUnit(to, own, c.flag);
+	}
 	if (!enter(found)) return;
 	if (!Faults) claim(c, found);
 	if (busy && sends && each) own = take(y, mine, tight);
@@ -186,8 +184,8 @@ FN void pushCall(Call &c, u64 generation, u32 lanes, u32 collective, u32 root, u
 #pragma unroll 1
 	for (u32 i = 0; i < lanes; i++) total += ((word(i * (2 + 2 * world)) << sizeLog(word(i * (2 + 2 * world) + 1))) + 15) / 16;
 	Found found;
-	bool tight = flags & FlagInPlace, alive; // by then the page has said so itself
-	if (!lookOver<W>(c, generation, flags, found, alive)) return;
+	bool tight = flags & FlagInPlace;
+	if (!lookOver<W>(c, generation, flags, found)) return;
 	bool reduces = collective <= ReduceScatter, each = collective == ReduceScatter || collective == AllToAll, cast = collective == Broadcast;
 	u64 slot = slotUnits(c), stride = (u64)c.blocks * threads();
 	u64 start = (u64)c.block * threads() + thread(), mine = each ? c.rank : 0; // the own block that stays here
