@@ -99,9 +99,12 @@ func (s *scene) work(d gpu.Driver, c gpu.Context) error {
 	_, errBlocks := k.BlocksPerSM(32, 0)
 	launch := gpu.Launch{Function: k, Args: new(gpu.Args).Ptr(p)}
 	plain := st.Launch(launch)
+	over := launch
+	over.Overlap = true // the second of them begins while the first one runs
+	overlapping := errors.Join(st.Launch(over), st.Launch(over))
 	launch.Cooperative = true
 	_, errSince := e.Since(e)
-	return errors.Join(errGlobal, errInfo, errRange, errBlocks, k.SetDynamicShared(100), plain, st.Launch(launch), st.Copy(h.Ptr, p, 8), st.Set8(p, 1, 8), st.Set32(p, 1, 2),
+	return errors.Join(errGlobal, errInfo, errRange, errBlocks, k.SetDynamicShared(100), plain, overlapping, st.Launch(launch), st.Copy(h.Ptr, p, 8), st.Set8(p, 1, 8), st.Set32(p, 1, 2),
 		st.Record(e), st.WaitEvent(e), gpu.Wait(context.Background(), d.Clock(), limitOfTests, st, e), errSince)
 }
 
