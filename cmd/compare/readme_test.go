@@ -51,5 +51,5 @@ func TestReadmeCommandsWork(t *testing.T) {
 		require.NotEqual(t, exitCannotCompare, got.code, "%s: %s", line, got.stderr)
 		ran++
 	}
-	require.Equal(t, 6, ran)
+	require.Equal(t, 7, ran)
 }
